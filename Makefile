@@ -1,0 +1,42 @@
+# `make test` and `make train` need only Python 3.11+ and pip; they make .venv themselves.
+# All paths are relative, so the checkout may lie in a folder with spaces in its name.
+
+PYTHON ?= python3
+EXTRA ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: train test check format bench install clean
+
+train: install
+	$(BIN)/myxtts train
+
+test: check
+	$(BIN)/python -m pytest -m "not campaign"
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: install
+	$(BIN)/python benchmarks/overlap.py
+
+install: $(INSTALLED)
+
+# Debian without python3-venv has no ensurepip: the outer pip then installs into the new .venv.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "MyXTTS needs Python 3.11 or later: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv \
+		|| { rm -rf .venv && $(PYTHON) -m venv --without-pip .venv; }
+	PIP_CONSTRAINT=constraints.txt $(PYTHON) -m pip --python $(BIN)/python \
+		install --quiet --disable-pip-version-check --editable ".[$(EXTRA),demo,dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,25 @@
+"""Picks, caps and proves devices; alone in touching `tf.config`."""
+
+from myxtts.devices.errors import DeviceError
+from myxtts.devices.gpus import Gpu, GpuReading, list_gpus, open_nvml, read_gpu
+from myxtts.devices.limits import optimal_limits
+from myxtts.devices.opening import allocator_bytes, explicit_moves, open_devices
+from myxtts.devices.plan import DevicePlan, plan_devices
+from myxtts.devices.proof import Proof, prove_devices
+
+__all__ = [
+    "DeviceError",
+    "DevicePlan",
+    "Gpu",
+    "GpuReading",
+    "Proof",
+    "allocator_bytes",
+    "explicit_moves",
+    "list_gpus",
+    "open_devices",
+    "open_nvml",
+    "optimal_limits",
+    "plan_devices",
+    "prove_devices",
+    "read_gpu",
+]

@@ -1,0 +1,152 @@
+"""Opens the planned devices in TensorFlow; nothing else in the project touches `tf.config`.
+
+The order is the contract: environment, import, caps or growth, first op. TensorFlow
+reads each of them once, so a plan opened too late is an error and never half a plan.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from myxtts.devices.errors import DeviceError
+from myxtts.devices.plan import DevicePlan
+
+Say = Callable[[str], None]
+
+_policy_lock = threading.Lock()
+_policy = threading.local()
+_opened: DevicePlan | None = None
+
+
+def quiet(_line: str) -> None:
+    """Says nothing."""
+
+
+def open_devices(plan: DevicePlan, say: Say = quiet) -> None:
+    """Makes TensorFlow see just the plan's devices, capped or growing; once for a process."""
+    global _opened  # noqa: PLW0603  A process has one set of devices, as TensorFlow has.
+    if _opened == plan:
+        return
+    if _opened is not None:
+        raise DeviceError("this process has opened other devices already: one plan, one process")
+    _set_environment(plan)
+    import tensorflow as tf  # noqa: PLC0415  It reads the environment on import.
+
+    try:
+        _configure(tf, plan)
+    except RuntimeError as error:
+        raise DeviceError(
+            f"TensorFlow had already started when the devices were to be opened ({error}); "
+            "call open_devices before any other TensorFlow call"
+        ) from error
+    for line in _opening_lines(plan):
+        say(line)
+    _opened = plan
+
+
+def _set_environment(plan: DevicePlan) -> None:
+    if plan.emulated:
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    elif plan.gpus:
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.cuda_id for gpu in plan.gpus)
+    if "tensorflow" not in sys.modules:
+        # TensorFlow's own start-up chatter; its warnings and errors stay.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
+def _configure(tf: Any, plan: DevicePlan) -> None:
+    if plan.emulated:
+        _emulate(tf, plan)
+        return
+    seen = tf.config.list_physical_devices("GPU")
+    if len(seen) != len(plan.gpus):
+        raise DeviceError(
+            f"{len(plan.gpus)} GPUs were asked for and TensorFlow sees {len(seen)}: "
+            "it is a build without CUDA, lacks CUDA's libraries, or had started before",
+            {"--data-gpu": "0", "--model-gpu": "1", "--emulate": "2"},
+        )
+    for position, gpu in enumerate(seen):
+        caps = plan.caps_mb if plan.halves else plan.caps_mb[position : position + 1]
+        if caps:
+            limits = [tf.config.LogicalDeviceConfiguration(memory_limit=mb) for mb in caps]
+            tf.config.set_logical_device_configuration(gpu, limits)
+        else:
+            tf.config.experimental.set_memory_growth(gpu, enable=True)
+
+
+def _emulate(tf: Any, plan: DevicePlan) -> None:
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    logical = [tf.config.LogicalDeviceConfiguration() for _ in range(plan.emulated)]
+    tf.config.set_logical_device_configuration(cpu, logical)
+    # Logical CPU devices share one pool: a share of the cores for each device in use,
+    # or the data device would slow the model device in a way no GPU does.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    tf.config.threading.set_intra_op_parallelism_threads(
+        max(1, (cores or 1) // len(plan.devices))
+    )
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, len(plan.devices)))
+
+
+def _opening_lines(plan: DevicePlan) -> list[str]:
+    """The guides' lines: their troubleshooting looks for them word by word."""
+    if plan.data_index is None or plan.arrangement == "single":
+        return []
+    names = " and ".join(f"GPU {i}" for i in (plan.data_index, *plan.model_indices))
+    lines = [
+        "🎯 Configuring Multi-GPU Mode...",
+        f"   Data Processing GPU: {plan.data_index}",
+        f"   Model Training GPU: {', '.join(str(i) for i in plan.model_indices)}",
+        f"   Set visible devices: {names}",
+    ]
+    if plan.caps_mb:
+        lines += [
+            f"   Memory cap for data GPU: {plan.caps_mb[0]} MB",
+            f"   Memory cap for model GPU: {plan.caps_mb[1]} MB",
+        ]
+    elif plan.emulated:
+        stand_ins = ", ".join(f"{device} for GPU {device[-1]}" for device in plan.devices)
+        lines.append(f"   Emulated on the CPU: {stand_ins}; memory is neither capped nor grown")
+    else:
+        lines += [
+            "   Configured memory growth for data GPU",
+            "   Configured memory growth for model GPU",
+        ]
+    return [*lines, "✅ Multi-GPU configuration completed successfully"]
+
+
+@contextlib.contextmanager
+def explicit_moves() -> Iterator[None]:
+    """In this thread, an eager op on another device's tensor is an error, not a silent copy."""
+    import tensorflow as tf  # noqa: PLC0415
+
+    before = getattr(_policy, "name", "silent")
+    # On a GPU int32 tensors live in host memory, where every op looks for them.
+    on_gpu = bool(_opened and _opened.gpus)
+    _set_policy(tf, "silent_for_int32" if on_gpu else "explicit")
+    try:
+        yield
+    finally:
+        _set_policy(tf, before)
+
+
+def _set_policy(tf: Any, policy: str) -> None:
+    """Sets this thread's policy, which TensorFlow reads per thread and remembers per process."""
+    with _policy_lock:
+        # It drops a call that repeats the policy set last, also when another thread set that.
+        for step in ("warn", policy):
+            tf.config.experimental.set_device_policy(step)
+    _policy.name = policy
+
+
+def allocator_bytes(device: str) -> tuple[int, int] | None:
+    """Bytes in use and their peak in a GPU's allocator; None on the CPU, which keeps no count."""
+    import tensorflow as tf  # noqa: PLC0415
+
+    if "GPU" not in device:
+        return None
+    info = tf.config.experimental.get_memory_info(device.removeprefix("/"))
+    return int(info["current"]), int(info["peak"])

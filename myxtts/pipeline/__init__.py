@@ -1,0 +1,22 @@
+"""Extract, transfer, run ahead: the data device prepares while the model device learns."""
+
+from myxtts.pipeline.program import Program, WrongDeviceError
+from myxtts.pipeline.results import LateResults, StepResult
+from myxtts.pipeline.ring import ProducerDiedError, ProducerStuckError, RunAhead, run_ahead
+from myxtts.pipeline.stages import deal, extract, finish, move, transfer
+
+__all__ = [
+    "LateResults",
+    "ProducerDiedError",
+    "ProducerStuckError",
+    "Program",
+    "RunAhead",
+    "StepResult",
+    "WrongDeviceError",
+    "deal",
+    "extract",
+    "finish",
+    "move",
+    "run_ahead",
+    "transfer",
+]

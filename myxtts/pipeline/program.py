@@ -1,0 +1,76 @@
+"""A compiled function that lives on one device and refuses tensors of any other.
+
+XLA does not honour placement inside one program, and a copy inside a step cannot
+overlap with it, so no program spans devices: they meet only in `transfer`.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import tensorflow as tf
+
+
+class WrongDeviceError(RuntimeError):
+    """A program was given a tensor, or holds an operation, of another device."""
+
+
+class Program:
+    """The only maker of a `tf.function`: one device, one trace for each shape."""
+
+    def __init__(
+        self, function: Callable[..., Any], device: str, *, jit: bool = False, name: str = ""
+    ) -> None:
+        self.device = device
+        self.name = name or function.__name__
+        self._body = function
+        # A partial, because TensorFlow counts retraces by a method's code: all programs would
+        # share one count, and their first traces would look like a fault.
+        self._function = tf.function(partial(self._trace), autograph=False, jit_compile=jit)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Runs on the program's device; the results stay there."""
+        self._check_arguments(arguments)
+        # Around the call, not in the body: a function hands its results back on the
+        # caller's device, whatever tf.device says inside it.
+        with tf.device(self.device):
+            return self._function(*arguments)
+
+    @property
+    def traces(self) -> int:
+        """How many times the body has been traced: once for each new shape."""
+        return int(self._function.experimental_get_tracing_count())
+
+    def _trace(self, *arguments: Any) -> Any:
+        results = self._body(*arguments)
+        self._check_graph(tf.compat.v1.get_default_graph().as_graph_def())
+        return results
+
+    def _check_arguments(self, arguments: tuple[Any, ...]) -> None:
+        for tensor in tf.nest.flatten(arguments):
+            if tf.is_tensor(tensor) and not is_on(tensor, self.device):
+                raise WrongDeviceError(
+                    f"program {self.name} runs on {self.device} and was given a tensor "
+                    f"{tensor.dtype.name}{list(tensor.shape)} on {tensor.device}: transfer it first"
+                )
+
+    def _check_graph(self, graph: Any) -> None:
+        nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+        for node in nodes:
+            if node.device and not _same_device(node.device, self.device):
+                raise WrongDeviceError(
+                    f"program {self.name} runs on {self.device}, "
+                    f"and its operation {node.name} asks for {node.device}"
+                )
+
+
+def is_on(tensor: tf.Tensor, device: str) -> bool:
+    """Whether an eager tensor lies on the device; int32 lies in host memory beside a GPU."""
+    if "GPU" in device and tensor.dtype == tf.int32:
+        return True
+    return _same_device(tensor.device, device)
+
+
+def _same_device(full: str, device: str) -> bool:
+    """Whether "/job:localhost/replica:0/task:0/device:CPU:1" is "/CPU:1"."""
+    return full.rpartition("device:")[2] == device.removeprefix("/")

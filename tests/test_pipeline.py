@@ -1,0 +1,165 @@
+"""Programs, moves and late results on logical CPU devices: the real code, no mocks."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import tensorflow as tf
+
+from myxtts.batch import Batch
+from myxtts.devices import DevicePlan, explicit_moves
+from myxtts.pipeline import (
+    LateResults,
+    Program,
+    WrongDeviceError,
+    deal,
+    extract,
+    move,
+    run_ahead,
+    transfer,
+)
+from myxtts.telemetry.record import Recorder
+
+SILENT = Recorder()
+
+
+def on(device: str, *values: float) -> tf.Tensor:
+    with tf.device(device):
+        return tf.constant(values, tf.float32)
+
+
+def raw_batches(plan: DevicePlan, count: int) -> Iterator[Batch]:
+    for number in range(count):
+        yield Batch(number, ("a", "b"), on(plan.data, number, number + 1))
+
+
+def doubled(values: tf.Tensor) -> dict[str, tf.Tensor]:
+    return {"twice": values * 2, "rows": tf.shape(values)}
+
+
+def test_a_batch_is_made_on_the_data_device_and_lands_on_the_model_device(plan: DevicePlan) -> None:
+    program = Program(doubled, plan.data)
+    stages = transfer(extract(raw_batches(plan, 3), program, SILENT), plan.model, SILENT)
+    with run_ahead(stages) as ahead:
+        batches = list(ahead)
+    assert [batch.number for batch in batches] == [0, 1, 2]
+    assert all(b.tensors["twice"].device.endswith("CPU:1") for b in batches)
+    assert [b.tensors["twice"].numpy().tolist() for b in batches] == [[0, 2], [2, 4], [4, 6]]
+
+
+def test_a_program_computes_on_its_own_device_whoever_calls_it(plan: DevicePlan) -> None:
+    program = Program(doubled, plan.model)
+    with tf.device(plan.data):
+        results = program(on(plan.model, 1.0))
+    assert results["twice"].backing_device.endswith("CPU:1")
+
+
+def test_a_program_refuses_a_tensor_of_another_device(plan: DevicePlan) -> None:
+    program = Program(doubled, plan.model)
+    with pytest.raises(WrongDeviceError, match=r"runs on /CPU:1 .*float32\[1\].*transfer it first"):
+        program(on(plan.data, 1.0))
+
+
+def test_a_program_whose_body_names_another_device_is_refused(plan: DevicePlan) -> None:
+    def strays(values: tf.Tensor) -> tf.Tensor:
+        with tf.device(plan.data):
+            return values + 1
+
+    with pytest.raises(WrongDeviceError, match=r"asks for .*CPU:0"):
+        Program(strays, plan.model)(on(plan.model, 1.0))
+
+
+def test_a_device_named_inside_a_loop_of_a_program_is_found(plan: DevicePlan) -> None:
+    def strays(values: tf.Tensor) -> tf.Tensor:
+        def body(state: tf.Tensor) -> tuple[tf.Tensor]:
+            with tf.device(plan.data):
+                return (state + 1,)
+
+        return tf.while_loop(lambda state: state[0] < 3, body, (values,))[0]
+
+    with pytest.raises(WrongDeviceError, match=r"asks for .*CPU:0"):
+        Program(strays, plan.model)(on(plan.model, 1.0))
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_one_shape_is_traced_once(plan: DevicePlan, jit: bool) -> None:
+    program = Program(lambda x: x * 3, plan.model, jit=jit, name="triple")
+    for value in range(5):
+        program(on(plan.model, value))
+    assert program.traces == 1
+    program(on(plan.model, 1, 2))
+    assert program.traces == 2
+
+
+def test_an_eager_op_on_a_foreign_tensor_is_an_error_in_every_thread(plan: DevicePlan) -> None:
+    foreign = on(plan.data, 1.0)
+
+    def silent_copy() -> Iterator[tf.Tensor]:
+        with tf.device(plan.model):
+            yield tf.square(foreign)
+
+    # The loop's thread first: TensorFlow drops a second thread's call to set the same policy.
+    with explicit_moves(), pytest.raises(tf.errors.InvalidArgumentError, match="conflicting"):
+        next(silent_copy())
+    with explicit_moves(), pytest.raises(tf.errors.InvalidArgumentError, match="conflicting"):
+        next(run_ahead(silent_copy()))
+
+
+def test_leaving_explicit_moves_allows_copies_again(plan: DevicePlan) -> None:
+    with explicit_moves():
+        pass
+    with tf.device(plan.model):
+        assert float(tf.square(on(plan.data, 3.0))[0]) == 9.0
+
+
+def test_transfer_leaves_no_device_scope_behind(plan: DevicePlan) -> None:
+    batches = transfer(raw_batches(plan, 2), plan.model, SILENT)
+    next(batches)
+    assert tf.ones([1]).device.endswith("CPU:0")
+
+
+def test_rows_are_dealt_in_order_to_every_model_device(plan: DevicePlan) -> None:
+    devices = ("/CPU:1", "/CPU:2")
+    (hands,) = deal(raw_batches(plan, 1), devices, SILENT)
+    assert [hand.clips for hand in hands] == [("a",), ("b",)]
+    assert [float(hand.tensors[0]) for hand in hands] == [0.0, 1.0]
+    assert [hand.tensors.device[-5:] for hand in hands] == ["CPU:1", "CPU:2"]
+
+
+def test_a_batch_that_cannot_be_shared_equally_is_refused(plan: DevicePlan) -> None:
+    with pytest.raises(ValueError, match="batch 0 has 2 clips, which 3 model devices"):
+        next(deal(raw_batches(plan, 1), ("/CPU:1", "/CPU:2", "/CPU:3"), SILENT))
+
+
+def test_move_keeps_the_nest_and_its_values(plan: DevicePlan) -> None:
+    nest: Any = {"a": on(plan.data, 1.0), "b": (on(plan.data, 2.0), on(plan.data, 3.0))}
+    moved = move(nest, plan.model)
+    assert tf.nest.map_structure(float, tf.nest.map_structure(tf.squeeze, moved)) == {
+        "a": 1.0,
+        "b": (2.0, 3.0),
+    }
+
+
+def test_results_come_late_in_order_and_none_is_lost(plan: DevicePlan) -> None:
+    with LateResults(2, SILENT) as late:
+        seen = [late.put(step, {"loss": on(plan.model, step)[0]}) for step in range(5)]
+        rest = late.settle()
+    assert [[r.step for r in each] for each in seen] == [[], [], [0], [1], [2]]
+    assert [(r.step, r.values["loss"]) for r in rest] == [(3, 3.0), (4, 4.0)]
+
+
+def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
+    """The heart: with batch 0 in the model's hands, batch 1 is made and not only waited for."""
+    made = []
+
+    def watched() -> Iterator[Batch]:
+        for batch in raw_batches(plan, 10):
+            made.append(batch.number)
+            yield batch
+
+    program = Program(doubled, plan.data)
+    with run_ahead(transfer(extract(watched(), program, SILENT), plan.model, SILENT), 3) as ahead:
+        batch = next(itertools.islice(ahead, 1))
+        assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
+        assert (batch.number, made) == (0, [0, 1, 2, 3])
