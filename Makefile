@@ -6,10 +6,10 @@ EXTRA ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: train test check format bench install clean
+.PHONY: train test check format bench kills install clean
 
 train: install
-	$(BIN)/myxtts train
+	$(BIN)/myxtts train --emulate 2 --model-size tiny --batch-size 4
 
 test: check
 	$(BIN)/python -m pytest -m "not campaign"
@@ -25,6 +25,10 @@ format: install
 
 bench: install
 	$(BIN)/python benchmarks/overlap.py
+
+# 200 random deaths of producer, consumer and user's patience.
+kills: install
+	$(BIN)/python -m pytest tests/test_kills.py
 
 install: $(INSTALLED)
 

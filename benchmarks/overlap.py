@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import tensorflow as tf
@@ -32,7 +33,7 @@ BATCH_SHAPE = (256, 8192)  # float32: 8 MB
 WIDTH = 384
 WARM_UP = 5
 
-Work = Callable[[], None]
+Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def product_seconds(plan: DevicePlan) -> float:
     for device in plan.devices:
         with tf.device(device):
             inputs.append(tf.zeros(BATCH_SHAPE))
-    works = [lambda p=p, x=x: p(x) for p, x in zip(programs, inputs, strict=True)]
+    works: list[Work] = [partial(p, x) for p, x in zip(programs, inputs, strict=True)]
     return max(unlinked_periods(works, 1.0)) / 100
 
 
@@ -212,7 +213,8 @@ def summarise(rounds: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, 
 
 def show(summary: dict[str, dict[str, list[float]]]) -> None:
     """One line for each arrangement."""
-    print(f"{'':28}{'period ms':>20}{'limit ms':>12}{'efficiency':>22}{'variation':>12}{'speed-up':>10}")
+    heads = f"{'period ms':>20}{'limit ms':>12}{'efficiency':>22}{'variation':>12}{'speed-up':>10}"
+    print(" " * 28 + heads)
     for name, row in summary.items():
         period = row["linked_ms"]
         cells = f"{period[0]:8.2f} ({period[1]:.1f}–{period[2]:.1f})".rjust(20)
@@ -245,8 +247,12 @@ def main() -> None:
     rounds = [one_round(every, options.steps, options.seconds) for _ in range(options.rounds)]
     summary = summarise(rounds)
     if options.json:
-        machine = {"python": platform.python_version(), "tensorflow": tf.__version__,
-                   "cores": os.cpu_count(), "rounds": options.rounds}
+        machine = {
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "cores": os.cpu_count(),
+            "rounds": options.rounds,
+        }
         print(json.dumps({"machine": machine, "figures": summary}, indent=2))
     else:
         show(summary)

@@ -59,7 +59,7 @@ def list_gpus(environment: Mapping[str, str] = os.environ) -> list[Gpu]:
     with open_nvml() as nvml:
         # Without NVML (Jetson, some containers) the device files still tell how many there are.
         cards = _nvml_gpus(nvml) if nvml else _device_files()
-    return _visible(cards, environment.get("CUDA_VISIBLE_DEVICES"))
+    return visible_gpus(cards, environment.get("CUDA_VISIBLE_DEVICES"))
 
 
 def read_gpu(nvml: ModuleType, uuid: str) -> GpuReading | None:
@@ -119,8 +119,8 @@ def _device_files() -> list[Gpu]:
     return [Gpu(index=index, cuda_id=str(index)) for index in range(len(numbers))]
 
 
-def _visible(cards: list[Gpu], asked: str | None) -> list[Gpu]:
-    """Applies CUDA_VISIBLE_DEVICES as CUDA does: the list ends at the first entry it cannot find."""
+def visible_gpus(cards: list[Gpu], asked: str | None) -> list[Gpu]:
+    """Applies CUDA_VISIBLE_DEVICES as CUDA does: its list ends at the first unknown entry."""
     if asked is None:
         return cards
     visible: list[Gpu] = []
@@ -128,9 +128,7 @@ def _visible(cards: list[Gpu], asked: str | None) -> list[Gpu]:
         card = next((c for c in cards if _names(entry, c)), None)
         if card is None:
             break
-        visible.append(
-            Gpu(len(visible), entry, card.name, card.uuid, card.total_mb, card.free_mb)
-        )
+        visible.append(Gpu(len(visible), entry, card.name, card.uuid, card.total_mb, card.free_mb))
     return visible
 
 

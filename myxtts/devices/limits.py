@@ -47,7 +47,9 @@ def check_caps(demands: Mapping[Gpu, Mapping[str, int]]) -> None:
     for gpu, caps in demands.items():
         for flag, cap in caps.items():
             if cap <= 0:
-                raise DeviceError(f"{flag} {cap}: a cap is a number of MB above 0", _better(demands))
+                raise DeviceError(
+                    f"{flag} {cap}: a cap is a number of MB above 0", _better(demands)
+                )
         if gpu.total_mb is None or gpu.free_mb is None:
             continue
         asked = " + ".join(f"{flag} {cap}" for flag, cap in caps.items())

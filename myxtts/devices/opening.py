@@ -32,22 +32,25 @@ def open_devices(plan: DevicePlan, say: Say = quiet) -> None:
         return
     if _opened is not None:
         raise DeviceError("this process has opened other devices already: one plan, one process")
-    _set_environment(plan)
+    set_environment(plan)
     import tensorflow as tf  # noqa: PLC0415  It reads the environment on import.
 
     try:
-        _configure(tf, plan)
+        configure(tf, plan)
     except RuntimeError as error:
         raise DeviceError(
             f"TensorFlow had already started when the devices were to be opened ({error}); "
             "call open_devices before any other TensorFlow call"
         ) from error
+    # Starts TensorFlow's devices here, where a fault can still be told as one of devices.
+    tf.config.list_logical_devices()
     for line in _opening_lines(plan):
         say(line)
     _opened = plan
 
 
-def _set_environment(plan: DevicePlan) -> None:
+def set_environment(plan: DevicePlan) -> None:
+    """What CUDA and TensorFlow read once, before they start."""
     if plan.emulated:
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     elif plan.gpus:
@@ -58,7 +61,8 @@ def _set_environment(plan: DevicePlan) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
 
-def _configure(tf: Any, plan: DevicePlan) -> None:
+def configure(tf: Any, plan: DevicePlan) -> None:
+    """Caps or growth for each GPU, or the CPU's logical devices."""
     if plan.emulated:
         _emulate(tf, plan)
         return
@@ -85,9 +89,7 @@ def _emulate(tf: Any, plan: DevicePlan) -> None:
     # Logical CPU devices share one pool: a share of the cores for each device in use,
     # or the data device would slow the model device in a way no GPU does.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    tf.config.threading.set_intra_op_parallelism_threads(
-        max(1, (cores or 1) // len(plan.devices))
-    )
+    tf.config.threading.set_intra_op_parallelism_threads(max(1, (cores or 1) // len(plan.devices)))
     tf.config.threading.set_inter_op_parallelism_threads(max(2, len(plan.devices)))
 
 
@@ -123,6 +125,8 @@ def explicit_moves() -> Iterator[None]:
     """In this thread, an eager op on another device's tensor is an error, not a silent copy."""
     import tensorflow as tf  # noqa: PLC0415
 
+    # Before TensorFlow's devices are started, a policy would become the default of all threads.
+    tf.config.list_logical_devices("CPU")
     before = getattr(_policy, "name", "silent")
     # On a GPU int32 tensors live in host memory, where every op looks for them.
     on_gpu = bool(_opened and _opened.gpus)
@@ -150,3 +154,10 @@ def allocator_bytes(device: str) -> tuple[int, int] | None:
         return None
     info = tf.config.experimental.get_memory_info(device.removeprefix("/"))
     return int(info["current"]), int(info["peak"])
+
+
+def count_devices(plan: DevicePlan) -> int:
+    """How many devices of the plan's kind TensorFlow itself counts."""
+    import tensorflow as tf  # noqa: PLC0415
+
+    return len(tf.config.list_logical_devices("GPU" if plan.gpus else "CPU"))

@@ -19,7 +19,13 @@ UNCAPPED: Changes = {
 }
 ONE_GPU: Changes = {"--data-gpu": None, "--model-gpu": None, "--arrangement": None, **UNCAPPED}
 TWO_GPUS: Changes = {"--data-gpu": "0", "--model-gpu": "1"}
-TWO_EMULATED: Changes = {**TWO_GPUS, **UNCAPPED, "--emulate": "2"}
+TWO_EMULATED: Changes = {**ONE_GPU, **TWO_GPUS, "--emulate": "2"}
+
+HALVES: Changes = {
+    "--enable-memory-isolation": "",
+    "--data-gpu-memory": "auto",
+    "--model-gpu-memory": "auto",
+}
 
 Roles = tuple[int, tuple[int, ...]]
 """The index of the data card, and those of the model cards."""
@@ -107,8 +113,10 @@ def _split_roles(asked: DevicesConfig, pool: int) -> Roles:
     if asked.emulate or asked.arrangement == "split":
         data, models = 0 if data is None else data, models or (1,)
     if data is None or models is None:
-        given, missing = ("--data-gpu", "--model-gpu") if models is None else ("--model-gpu", "--data-gpu")
-        other = next(i for i in range(pool + 1) if i not in (data, *(models or ())))
+        given, missing = (
+            ("--data-gpu", "--model-gpu") if models is None else ("--model-gpu", "--data-gpu")
+        )
+        other = next(i for i in range(pool + 2) if i not in (data, *(models or ())))
         raise DeviceError(
             f"{given} without {missing}: two-device training needs both",
             *([{missing: str(other)}] if other < pool else [TWO_EMULATED]),
@@ -123,7 +131,9 @@ def _check_asked(asked: DevicesConfig, pool: int) -> None:
         if index is not None and index < 0:
             raise DeviceError(f"{flag} {index}: GPUs are numbered from 0", *_that_work(pool))
     if asked.emulate and asked.memory_isolation:
-        raise DeviceError("memory caps need real GPUs: an emulated one has no memory to cap", UNCAPPED)
+        raise DeviceError(
+            "memory caps need real GPUs: an emulated one has no memory to cap", UNCAPPED
+        )
 
 
 def _check_present(asked: DevicesConfig, roles: Roles, pool: int) -> None:
@@ -151,13 +161,14 @@ def _check_apart(asked: DevicesConfig, roles: Roles, pool: int) -> None:
     data, models = roles
     if data not in models or (asked.memory_isolation and len(models) == 1):
         return
-    other: list[Changes] = [
-        {"--data-gpu": str(data), "--model-gpu": str(i)} for i in range(pool) if i != data
-    ][:1]
+    free = [str(i) for i in range(pool) if i != data]
+    other: list[Changes] = []
+    if free:
+        other.append({"--data-gpu": str(data), "--model-gpu": free[0]})
     if asked.emulate:
         other = other or [TWO_EMULATED]
     elif len(models) == 1:
-        other.append({"--enable-memory-isolation": ""})
+        other.append(HALVES)
     raise DeviceError(
         f"GPU {data} is asked for as data and as model GPU; "
         "one card can be both only alone and with its memory isolated",

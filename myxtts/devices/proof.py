@@ -30,7 +30,9 @@ def _prove(plan: DevicePlan, role: str, device: str) -> Proof:
         ones = tf.ones([8, 8])
         product = tf.matmul(ones, ones)
     if not product.backing_device.endswith(device.removeprefix("/")):
-        raise DeviceError(f"the {role} device is {device}, and its op ran on {product.backing_device}")
+        raise DeviceError(
+            f"the {role} device is {device}, and its op ran on {product.backing_device}"
+        )
     if float(product[0, 0]) != 8.0:
         raise DeviceError(f"{device} computes wrongly: 8 ones sum to {float(product[0, 0])}")
     card = plan.gpu_of(device)

@@ -1,6 +1,6 @@
 """Extract, transfer, run ahead: the data device prepares while the model device learns."""
 
-from myxtts.pipeline.program import Program, WrongDeviceError
+from myxtts.pipeline.program import Program, WrongDeviceError, is_on
 from myxtts.pipeline.results import LateResults, StepResult
 from myxtts.pipeline.ring import ProducerDiedError, ProducerStuckError, RunAhead, run_ahead
 from myxtts.pipeline.stages import deal, extract, finish, move, transfer
@@ -16,6 +16,7 @@ __all__ = [
     "deal",
     "extract",
     "finish",
+    "is_on",
     "move",
     "run_ahead",
     "transfer",

@@ -15,7 +15,6 @@ import tensorflow as tf
 from myxtts.pipeline.ring import run_ahead
 from myxtts.telemetry.record import Recorder
 
-
 _Queued = tuple[int, Mapping[str, tf.Tensor]]
 
 

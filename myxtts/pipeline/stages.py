@@ -52,11 +52,12 @@ def move(tensors: Tensors, device: str) -> Tensors:
 
 def finish(tensors: Tensors) -> None:
     """Waits until the program that made these tensors is done."""
-    # Reading one value waits for the whole device, so the smallest will do. An int32
-    # tensor lies in host memory and may be ready before the rest.
+    # Reading one value off a GPU waits for all that is queued there. Not an int32 tensor:
+    # those lie in host memory and may be ready before the rest.
     waiting = [t for t in tf.nest.flatten(tensors) if t.dtype != tf.int32]
     if waiting:
-        min(waiting, key=_size).numpy()
+        with tf.device(waiting[-1].device):
+            tf.reshape(waiting[-1], [-1])[:1].numpy()
 
 
 def count_bytes(tensors: Tensors) -> int:

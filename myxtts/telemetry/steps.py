@@ -52,7 +52,7 @@ class StepLedger:
         self._thread = threading.current_thread()
         self._made: deque[Span] = deque(maxlen=KEPT_SPANS)
         self._open: dict[int, _Cycle] = {}
-        self._cycle = _Cycle(recorder.now())
+        self._cycle: _Cycle | None = None
         self._device_free = 0.0
         recorder.on_span = self._see
 
@@ -78,29 +78,27 @@ class StepLedger:
             self._book(span)
 
     def _book(self, span: Span) -> None:
-        cycle = self._cycle
+        # The first cycle begins with its first span: building the model is no part of a step.
+        cycle = self._cycle = self._cycle or _Cycle(span.start)
         cycle.parts[span.name] = cycle.parts.get(span.name, 0.0) + span.seconds
         if span.name == "wait":
-            self._explain(span)
+            self._explain(span, cycle.waits)
         if span.name == "step" and span.batch is not None:
             cycle.dispatched, cycle.end = span.start, span.start + span.seconds
             self._open[span.batch] = cycle
             self._cycle = _Cycle(cycle.end)
 
-    def _explain(self, wait: Span) -> None:
+    def _explain(self, wait: Span, causes: dict[str, float]) -> None:
         """Splits a wait by the stages that the producer went through meanwhile."""
         explained = 0.0
         for made in tuple(self._made):
             start = max(made.start, wait.start)
             shared = min(made.start + made.seconds, wait.start + wait.seconds) - start
             if shared > 0:
-                self._add_wait(made.name, shared)
+                causes[made.name] = causes.get(made.name, 0.0) + shared
                 explained += shared
-        self._add_wait("handover", max(0.0, wait.seconds - explained))
-
-    def _add_wait(self, cause: str, seconds: float) -> None:
-        waits = self._cycle.waits
-        waits[cause] = waits.get(cause, 0.0) + seconds
+        rest = max(0.0, wait.seconds - explained)
+        causes["handover"] = causes.get("handover", 0.0) + rest
 
     def _write(self, times: StepTimes) -> None:
         self._recorder.write(

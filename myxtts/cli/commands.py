@@ -1,0 +1,184 @@
+"""The commands; each imports what it needs when it runs, so that `--help` is quick."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from myxtts.cli.flags import BATCHES, DEVICES, FILES, TRAINING, Given, takes
+from myxtts.errors import UserError
+
+if TYPE_CHECKING:
+    from myxtts.config import Config
+    from myxtts.devices import DevicePlan
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Trains, fine-tunes and speaks XTTS-v2: the data device prepares the next batch "
+    "while the model device learns from this one.",
+)
+config_app = typer.Typer(no_args_is_help=True, help="Shows, describes and checks settings.")
+app.add_typer(config_app, name="config")
+
+REHEARSAL_STEPS = 50
+CLIP_SECONDS = 4.0
+
+
+@app.command()
+@takes(FILES, DEVICES, BATCHES, TRAINING)
+def train(given: Given) -> None:
+    """Trains; without clips it rehearses the pipeline on made-up ones."""
+    config = given.config()
+    if config.data.train:
+        raise UserError(
+            f"{config.data.train} cannot be read: this version has no reader for clips yet",
+            "rehearse the same devices on made-up clips: leave out --train-data and --val-data",
+        )
+    plan = _open(config)
+    _say("No --train-data: rehearsing the pipeline on made-up clips; no voice comes of it.")
+    _rehearse(config, plan, config.training.max_steps or REHEARSAL_STEPS)
+
+
+@app.command()
+@takes(FILES, DEVICES, BATCHES)
+def validate(given: Given) -> None:
+    """Checks driver, devices, model, transfer and pipeline, in five stages."""
+    from myxtts.validate import validate as run_checks  # noqa: PLC0415
+
+    raise typer.Exit(run_checks(given.config(), _typed(), _say))
+
+
+@app.command()
+@takes(FILES, DEVICES, BATCHES)
+def profile(
+    given: Given,
+    num_steps: Annotated[int, typer.Option(min=3, help="Steps to measure.")] = 100,
+) -> None:
+    """Measures every stage of the pipeline and says where the time goes."""
+    from myxtts.profile import profile_lines, read_profile  # noqa: PLC0415
+
+    config = given.config()
+    folder = _rehearse(config, _open(config), num_steps)
+    for line in profile_lines(read_profile(folder)):
+        _say(line)
+
+
+@app.command()
+@takes(FILES, DEVICES, BATCHES)
+def diagnose(
+    given: Given,
+    num_batches: Annotated[int, typer.Option(min=3, help="Batches to run.")] = 50,
+    run: Annotated[Path | None, typer.Option(help="Look at this run's folder instead.")] = None,
+) -> None:
+    """Looks for slow stages, uneven steps, oscillation and growing memory."""
+    from myxtts.profile import diagnosis_lines, read_profile  # noqa: PLC0415
+
+    if run is None:
+        config = given.config()
+        run = _rehearse(config, _open(config), num_batches)
+    for line in diagnosis_lines(read_profile(run)):
+        _say(line)
+
+
+@app.command()
+def trace(
+    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="File to write.")] = None,
+) -> None:
+    """Writes a run's lanes as a trace that Perfetto opens (ui.perfetto.dev)."""
+    from myxtts.telemetry.trace import write_trace  # noqa: PLC0415
+
+    target = out or run / "trace.json"
+    count = write_trace(run, target)
+    _say(f"{count} events in {target}: open it in ui.perfetto.dev or chrome://tracing")
+
+
+@config_app.command("show")
+@takes(FILES, DEVICES, BATCHES, TRAINING)
+def show_config(given: Given) -> None:
+    """Prints every setting as YAML, as a run with the same arguments would have it."""
+    from myxtts.config import to_yaml  # noqa: PLC0415
+
+    sys.stdout.write(to_yaml(given.config()))
+
+
+@config_app.command("schema")
+def show_schema() -> None:
+    """Prints the JSON schema of the settings, for an editor."""
+    import json  # noqa: PLC0415
+
+    from myxtts.config import json_schema  # noqa: PLC0415
+
+    _say(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+@config_app.command("check")
+def check_config(file: Annotated[Path, typer.Argument(help="YAML file.")]) -> None:
+    """Says whether a file is right, and every line that is not."""
+    from myxtts.config import load_config  # noqa: PLC0415
+
+    load_config(file)
+    _say(f"{file}: every key is known and every value is in range")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; a user's mistake is two lines and an exit code, never a traceback."""
+    try:
+        app(args=arguments, standalone_mode=True)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except UserError as error:
+        return _tell(error)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped\n")
+        return 130
+    return 0
+
+
+def run_as(command: str) -> None:
+    """What the guides' scripts call: the same arguments, behind the command's name."""
+    sys.argv[1:1] = [command]
+    sys.exit(main())
+
+
+def _tell(error: UserError) -> int:
+    from myxtts.devices.errors import DeviceError  # noqa: PLC0415
+
+    if isinstance(error, DeviceError):
+        error = error.for_command(_typed())
+    sys.stderr.write(f"❌ {error.problem}\n")
+    for line in error.remedy.splitlines():
+        sys.stderr.write(f"   {line}\n")
+    return error.exit_code
+
+
+def _open(config: "Config") -> "DevicePlan":
+    from myxtts.devices import list_gpus, open_devices, plan_devices, prove_devices  # noqa: PLC0415
+
+    plan = plan_devices(config.devices, list_gpus())
+    open_devices(plan, _say)
+    prove_devices(plan)
+    return plan
+
+
+def _rehearse(config: "Config", plan: "DevicePlan", steps: int) -> Path:
+    from myxtts.rehearsal import Clips, rehearse  # noqa: PLC0415
+
+    clips = Clips(config.data.batch_size, CLIP_SECONDS)
+    run = rehearse(config, plan, steps, clips, _say)
+    _say(f"telemetry: {run.folder}")
+    return run.folder
+
+
+def _typed() -> list[str]:
+    """The command as the user typed it, to be amended in an error's remedy."""
+    return ["myxtts", *sys.argv[1:]]
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,40 @@
+"""Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
+
+from myxtts.config.base import Settings
+from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
+from myxtts.config.load import differences, json_schema, load_config, to_yaml
+from myxtts.config.model import CodecConfig, GptConfig, ModelConfig, SpeakerConfig, VocoderConfig
+from myxtts.config.presets import PRESETS, SIZES
+from myxtts.config.problems import ConfigError
+from myxtts.config.settings import (
+    Config,
+    DataConfig,
+    DevicesConfig,
+    PipelineConfig,
+    TelemetryConfig,
+    TrainingConfig,
+)
+
+__all__ = [
+    "FLAGS",
+    "GUIDE_KEYS",
+    "PRESETS",
+    "SIZES",
+    "CodecConfig",
+    "Config",
+    "ConfigError",
+    "DataConfig",
+    "DevicesConfig",
+    "GptConfig",
+    "ModelConfig",
+    "PipelineConfig",
+    "Settings",
+    "SpeakerConfig",
+    "TelemetryConfig",
+    "TrainingConfig",
+    "VocoderConfig",
+    "differences",
+    "json_schema",
+    "load_config",
+    "to_yaml",
+]

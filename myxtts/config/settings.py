@@ -1,0 +1,140 @@
+"""Every setting with its one default, its unit and its limits."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic.fields import FieldInfo
+
+from myxtts.config.base import LARGEST, Count, Folder, GpuIndices, MemoryLimit, Settings
+from myxtts.config.model import ModelConfig
+
+
+class DataConfig(Settings):
+    """Clips on disk and the batches made of them."""
+
+    train: Folder | None = None
+    """Folder or list of the clips to learn from."""
+    val: Folder | None = None
+    """Folder or list of the clips that only judge."""
+    batch_size: Count = 16
+    """Clips in one step of each model device."""
+    num_workers: Count = 16
+    """Host threads that read and decode clips."""
+    prefetch_buffer_size: Count = 16
+    """Batches read ahead into host memory."""
+    buffer_size: Count = 50
+    """Clips of raw sound kept ready for the data device; half of them lie on it already."""
+    prefetch_to_gpu: bool = True
+    """Copies clips to the data device before it asks for them."""
+    use_tf_native_loading: bool = False
+    """Reads an unprepared folder of 16-bit WAV as it is; without it, prepared shards are read."""
+
+
+class DevicesConfig(Settings):
+    """Which GPU does what, by the numbers that nvidia-smi shows."""
+
+    # Nothing is said here about negative or absent GPUs: `devices` knows the
+    # machine, and so names the command that would work on it.
+    arrangement: Literal["single", "split"] | None = None
+    """One device in both roles, or one for each; left out, two roles given mean split."""
+    data_gpu: int | None = None
+    """GPU that prepares batches."""
+    model_gpu: GpuIndices | None = None
+    """GPU that learns, or several (1,2,3), each with a copy of the model."""
+    emulate: Count | None = None
+    """CPU devices that stand for GPUs, so that a machine without any runs the same code."""
+    memory_isolation: bool = False
+    """Caps each role's GPU memory at the two limits below."""
+    data_gpu_memory: MemoryLimit = 8192
+    """Cap in MB for the data GPU, or auto; holds only with memory_isolation."""
+    model_gpu_memory: MemoryLimit = 16384
+    """Cap in MB for each model GPU, or auto; holds only with memory_isolation."""
+
+
+class PipelineConfig(Settings):
+    """How far the data device may run ahead of the model device."""
+
+    depth: Count = 3
+    """Finished batches that may wait; each one holds model-device memory."""
+    model_start_delay: float = Field(default=2.0, ge=0, le=86400)
+    """Seconds the first step waits while the queue fills."""
+
+
+class TrainingConfig(Settings):
+    """How long and how fast the network learns."""
+
+    epochs: Count = 100
+    """Passes over the training clips."""
+    max_steps: Count | None = None
+    """Steps after which a run ends even inside an epoch."""
+    lr: float = Field(default=1e-4, gt=0, le=1)
+    """AdamW's highest learning rate, per step; XTTS-v2's public fine-tuning used 5e-6."""
+    weight_decay: float = Field(default=0.01, ge=0, le=1)
+    """AdamW's decay of weights; biases, norms and embeddings have none."""
+    gradient_accumulation_steps: Count = 1
+    """Batches whose gradients are averaged into one update."""
+    mixed_precision: bool = False
+    """Computes in 16 bits and keeps the weights in 32."""
+    compile: Literal["auto", "graph", "xla"] = "auto"
+    """How the step is compiled; auto times graph mode and XLA and takes the faster."""
+    recompute: bool = False
+    """Computes activations again in the backward pass: less memory, slower steps."""
+    log_every: Count = 10
+    """Steps from one log line to the next; each line waits for the device once."""
+    seed: int = Field(default=0, ge=0, le=LARGEST)
+    """Start of every random number: weights, order, slices, dropout."""
+
+
+class TelemetryConfig(Settings):
+    """What a run writes about itself, and when it raises an alarm."""
+
+    runs: Folder = Path("runs")
+    """Folder that holds one folder for each run."""
+    results_lag: int = Field(default=2, ge=0, le=LARGEST)
+    """Steps after which a step's results are read, so that reading does not stop the device."""
+    step_variation_limit: float = Field(default=0.30, gt=0, le=100)
+    """Spread of the step time, as a share of the usual step, above which an alarm is raised."""
+    false_alarm_rate: float = Field(default=1e-3, gt=0, lt=1)
+    """Share of healthy runs in which the memory-leak test may cry wolf."""
+
+
+class Config(Settings):
+    """All of it; every part of the program receives only its own section."""
+
+    data: DataConfig = DataConfig()
+    """Clips and batches."""
+    devices: DevicesConfig = DevicesConfig()
+    """GPUs and their roles."""
+    pipeline: PipelineConfig = PipelineConfig()
+    """Running ahead."""
+    model: ModelConfig = ModelConfig()
+    """The network."""
+    training: TrainingConfig = TrainingConfig()
+    """The loop."""
+    telemetry: TelemetryConfig = TelemetryConfig()
+    """Logs and alarms."""
+
+
+def section_of(field: FieldInfo) -> type[Settings] | None:
+    """The settings class behind a field that is a section, None for a single value."""
+    kind = field.annotation
+    return kind if isinstance(kind, type) and issubclass(kind, Settings) else None
+
+
+def leaves(kind: type[Settings] = Config, prefix: str = "") -> dict[str, FieldInfo]:
+    """Every single setting by its dotted name, in the order written above."""
+    found: dict[str, FieldInfo] = {}
+    for name, field in kind.model_fields.items():
+        section = section_of(field)
+        found |= leaves(section, f"{prefix}{name}.") if section else {prefix + name: field}
+    return found
+
+
+def sections(kind: type[Settings] = Config, prefix: str = "") -> dict[str, type[Settings]]:
+    """Every section by its dotted name."""
+    found: dict[str, type[Settings]] = {}
+    for name, field in kind.model_fields.items():
+        if section := section_of(field):
+            found |= {prefix + name: section} | sections(section, f"{prefix}{name}.")
+    return found

@@ -1,0 +1,187 @@
+"""Reads a run's telemetry: what every stage takes, which device is busy, what to change."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from myxtts.errors import UserError
+from myxtts.telemetry.alarms import Alarm, oscillation, step_time_variation, variation
+from myxtts.telemetry.record import FILE, read_events
+from myxtts.telemetry.steps import StepTimes
+from myxtts.telemetry.verdict import Verdict, judge
+
+WARM_UP = 2
+"""Steps at the start that compile and fill, and so tell nothing of the rest."""
+STAGES = ("read", "extract", "transfer", "blocked", "wait", "step", "results", "log")
+OSCILLATION_ALPHA = 1e-3
+VARIATION_LIMIT = 0.30
+
+REMEDIES: Mapping[str, str] = {
+    "read": "reading is slow: more threads (--num-workers 24), a local SSD, prepared shards",
+    "extract": "the data device is the slower one: let two share it (--data-gpu 0,1), "
+    "or compute features once and keep them",
+    "transfer": "moving batches is slow: smaller batches, or GPUs that reach each other directly "
+    "(nvidia-smi topo -m)",
+    "handover": "batches come unevenly: give the ring more room (pipeline.depth)",
+    "host": "the loop itself is slow: larger batches (--batch-size), fewer logs "
+    "(training.log_every)",
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of span, over the measured steps."""
+
+    name: str
+    device: str
+    count: int
+    median_seconds: float
+    slow_seconds: float
+    """95 of 100 spans are shorter."""
+    share: float
+    """Of the whole time."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a run's folder tells, its first steps left out."""
+
+    folder: Path
+    data_devices: tuple[str, ...]
+    model_devices: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    verdict: Verdict
+    variation: float
+    data_busy: float
+    """Share of the time in which the data device ran its program."""
+    megabytes_moved: float
+    """Per batch."""
+    peaks: Mapping[str, int]
+    """Greatest bytes in use, by device; the host's are resident."""
+    alarms: tuple[Alarm, ...]
+
+
+def read_profile(folder: Path) -> Profile:
+    """Everything the telemetry of a run says, or a UserError where it says too little."""
+    events = list(read_events(folder / FILE))
+    header = next((event for event in events if event["kind"] == "run"), None)
+    times = [_step_times(event) for event in events if event["kind"] == "step"][WARM_UP:]
+    if header is None or not times:
+        raise UserError(
+            f"{folder} has no steps to look at after the first {WARM_UP}",
+            "run more steps: --num-steps 100",
+        )
+    start, end = times[0].start, times[-1].start + times[-1].seconds
+    spans = [e for e in events if e["kind"] == "span" and start <= e["start"] < end]
+    seconds = np.array([step.seconds for step in times])
+    extracting = sum(span["seconds"] for span in spans if span["name"] == "extract")
+    return Profile(
+        folder=folder,
+        data_devices=tuple(header["devices"]["data"]),
+        model_devices=tuple(header["devices"]["model"]),
+        stages=tuple(_stages(spans, end - start)),
+        verdict=judge(times),
+        variation=variation(seconds),
+        data_busy=min(1.0, extracting / (end - start)),
+        megabytes_moved=_moved(events),
+        peaks=_peaks(events),
+        alarms=tuple(_alarms(events, times)),
+    )
+
+
+def profile_lines(profile: Profile) -> Iterable[str]:
+    """The profile as a table and a verdict."""
+    yield f"{'stage':10}{'device':22}{'count':>7}{'median ms':>11}{'95 % ms':>10}{'share':>8}"
+    for stage in profile.stages:
+        yield (
+            f"{stage.name:10}{stage.device or 'host':22}{stage.count:7}"
+            f"{stage.median_seconds * 1000:11.2f}{stage.slow_seconds * 1000:10.2f}"
+            f"{stage.share:8.0%}"
+        )
+    yield from verdict_lines(profile)
+
+
+def diagnosis_lines(profile: Profile) -> Iterable[str]:
+    """What is wrong, each with the setting to change; or that nothing is."""
+    yield from verdict_lines(profile)
+    for alarm in profile.alarms:
+        yield f"⚠ {alarm.name}: {alarm.message}"
+        yield f"  change: {alarm.flag}"
+    if not profile.alarms:
+        yield f"✅ no uneven steps (limit {VARIATION_LIMIT:.0%}), no oscillation, no growing memory"
+
+
+def verdict_lines(profile: Profile) -> Iterable[str]:
+    """Busy shares, variation, memory, and where the bottleneck is."""
+    verdict = profile.verdict
+    yield (
+        f"data {', '.join(profile.data_devices)} busy {profile.data_busy:.0%} · "
+        f"model {', '.join(profile.model_devices)} busy {verdict.busy:.0%} · "
+        f"{verdict.step_seconds * 1000:.0f} ms a step ± {profile.variation:.0%} · "
+        f"{profile.megabytes_moved:.1f} MB moved a batch"
+    )
+    peaks = (f"{device or 'host'} {peak / 1e6:.0f} MB" for device, peak in profile.peaks.items())
+    yield "greatest memory: " + " · ".join(peaks)
+    waits = " · ".join(
+        f"{cause} {share:.0%}" for cause, share in verdict.waits.items() if share > 0.005
+    )
+    yield f"bottleneck: {verdict.bound}" + (f" (model waits: {waits})" if waits else "")
+    remedy = REMEDIES.get(verdict.bound.removesuffix("-bound"))
+    if remedy:
+        yield f"  {remedy}"
+
+
+def _stages(spans: list[dict[str, Any]], whole: float) -> Iterable[Stage]:
+    lanes = Counter((span["name"], span["device"]) for span in spans)
+    for name in STAGES:
+        for (lane, device), count in lanes.items():
+            if lane == name:
+                seconds = [
+                    s["seconds"] for s in spans if (s["name"], s["device"]) == (name, device)
+                ]
+                slow = quantiles(seconds, n=20)[-1] if count > 1 else seconds[0]
+                yield Stage(name, device, count, median(seconds), slow, sum(seconds) / whole)
+
+
+def _step_times(event: dict[str, Any]) -> StepTimes:
+    return StepTimes(
+        event["step"],
+        event["start"],
+        event["seconds"],
+        event["parts"],
+        event["waits"],
+        sum(event["busy"].values()),
+    )
+
+
+def _moved(events: list[dict[str, Any]]) -> float:
+    moved = [e["value"] for e in events if e["kind"] == "count" and e["name"] == "bytes_moved"]
+    return median(moved) / 1e6 if moved else 0.0
+
+
+def _peaks(events: list[dict[str, Any]]) -> dict[str, int]:
+    peaks: dict[str, int] = {}
+    for event in events:
+        if event["kind"] == "memory":
+            peaks[event["device"]] = max(peaks.get(event["device"], 0), event["peak"])
+    return peaks
+
+
+def _alarms(events: list[dict[str, Any]], times: list[StepTimes]) -> Iterable[Alarm]:
+    """What the run itself raised, and what a look at the whole of it shows besides."""
+    raised = [Alarm(e["name"], e["message"], e["flag"]) for e in events if e["kind"] == "alarm"]
+    yield from raised
+    seconds = [step.seconds for step in times]
+    causes = sorted({cause for step in times for cause in step.waits})
+    waits = {cause: [step.waits.get(cause, 0.0) for step in times] for cause in causes}
+    looks = (
+        step_time_variation(seconds, waits, VARIATION_LIMIT),
+        oscillation(seconds, {}, OSCILLATION_ALPHA),
+    )
+    names = {alarm.name for alarm in raised}
+    yield from (alarm for alarm in looks if alarm and alarm.name not in names)

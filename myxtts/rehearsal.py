@@ -1,0 +1,249 @@
+"""The pipeline on made-up clips: real programs, real moves, no data set and no voice.
+
+It proves a set-up and shows where its time goes before a day is spent on it: noise of a
+clip's length becomes log mels on the data device, and a network of the configured width
+and depth learns to foresee the next frame on the model device.
+Legend: B batch, S samples, T frames, M mels, D width.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from myxtts.batch import Batch, Tensors
+from myxtts.config import Config, ModelConfig, TrainingConfig
+from myxtts.devices import DevicePlan, explicit_moves
+from myxtts.errors import UserError
+from myxtts.pipeline import Program, RunAhead, deal, extract, finish, is_on, move, run_ahead
+from myxtts.run import Run, Say, open_run
+from myxtts.telemetry.record import FILE, Recorder, read_events
+
+SAMPLE_RATE = 22050
+FFT = 1024
+HOP = 256
+MELS = 80
+FRAMES_PER_TOKEN = 4
+
+
+class TransferError(UserError):
+    """A tensor did not arrive as it was sent."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Clips:
+    """The size of the made-up clips."""
+
+    batch_size: int
+    seconds: float
+
+    @property
+    def samples(self) -> int:
+        """Samples in one clip."""
+        return int(self.seconds * SAMPLE_RATE)
+
+
+def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Say) -> Run:
+    """Runs `steps` steps of the whole pipeline and gives the closed run with its books."""
+    for line in pipeline_lines(config, plan):
+        say(line)
+    periods = {
+        "pipeline.depth": config.pipeline.depth,
+        "training.log_every": config.training.log_every,
+    }
+    with open_run(config, plan, periods) as run:
+        learner = Learner(config.model, config.training, plan.models)
+        batches = rehearsal_batches(clips, config, plan, run.recorder)
+        with run_ahead(batches, config.pipeline.depth, run.recorder) as ahead, explicit_moves():
+            wait_for_batches(ahead, config, plan, say)
+            # The range comes first, so zip never draws a batch it will not use.
+            for step, hands in zip(range(1, steps + 1), ahead, strict=False):
+                with run.step(step):
+                    results = learner(hands)
+                run.queued(step, hands[0].clips, results)
+                if step % config.training.log_every == 0:
+                    run.log(ahead, learner.traces, say)
+            run.settle()
+            run.log(ahead, learner.traces, say)
+    return run
+
+
+def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
+    """The guides' lines on the pipeline and on the model's place."""
+    if plan.arrangement == "single":
+        return [f"Single-device mode: data and model on {plan.data} and {plan.model}"]
+    indices = ", ".join(str(index) for index in plan.model_indices)
+    return [
+        "🚀 Intelligent GPU Pipeline: Multi-GPU Mode",
+        f"   - Data Processing GPU: {plan.data_index}",
+        f"   - Model Training GPU: {indices}",
+        f"   - Prefetching to {plan.data} with buffer_size={max(6, config.data.buffer_size // 2)}",
+        f"🎯 Multi-GPU Mode: Model will be placed on {', '.join(plan.models)}",
+        f"   (Original GPU {indices} is now mapped to {', '.join(d[1:] for d in plan.models)})",
+        *(f"Creating model on device: {device}" for device in plan.models),
+    ]
+
+
+def wait_for_batches(ahead: RunAhead[Any], config: Config, plan: DevicePlan, say: Say) -> None:
+    """Lets the ring fill before the first step, at most `pipeline.model_start_delay` seconds."""
+    delay = config.pipeline.model_start_delay
+    if plan.arrangement == "split":
+        say(f"🕐 Multi-GPU Mode: Waiting {delay}s for data pipeline to warm up...")
+    full = ahead.fill(delay)
+    if not full:
+        say(f"   only {ahead.waiting} of {ahead.depth} batches are ready after {delay} s")
+    say("✅ Model training starting now")
+
+
+def rehearsal_batches(
+    clips: Clips, config: Config, plan: DevicePlan, recorder: Recorder
+) -> Iterator[tuple[Batch, ...]]:
+    """Noise read, made into features on the data device, dealt to the model devices."""
+    raw = read_noise(clips, config.training.seed, plan.data, recorder)
+    features = Program(log_mel, plan.data, name="extract")
+    return deal(extract(raw, features, recorder), plan.models, recorder)
+
+
+def read_noise(clips: Clips, seed: int, device: str, recorder: Recorder) -> Iterator[Batch]:
+    """Endless batches of int16 noise on `device`, each a function of the seed and its number."""
+    number = 0
+    names = tuple(f"noise-{row}" for row in range(clips.batch_size))
+    while True:
+        with recorder.span("read", batch=number):
+            random = np.random.default_rng((seed, number))
+            shape = (clips.batch_size, clips.samples)
+            wave_BS = random.integers(-8000, 8000, shape, np.int16)
+            with tf.device(device):
+                pcm_BS = tf.constant(wave_BS)
+        yield Batch(number, names, pcm_BS)
+        number += 1
+
+
+def log_mel(pcm_BS: Tensors) -> Tensors:
+    """16-bit sound to log mels, cut to whole tokens."""
+    wave_BS = tf.cast(pcm_BS, tf.float32) / 32768.0
+    spectrum_BTF = tf.abs(tf.signal.stft(wave_BS, FFT, HOP, FFT, pad_end=True)) ** 2
+    filters_FM = tf.signal.linear_to_mel_weight_matrix(
+        MELS, FFT // 2 + 1, SAMPLE_RATE, 0.0, SAMPLE_RATE / 2
+    )
+    mel_BTM = tf.math.log(tf.maximum(spectrum_BTF @ filters_FM, 1e-5))
+    whole = mel_BTM.shape[1] // FRAMES_PER_TOKEN * FRAMES_PER_TOKEN
+    return mel_BTM[:, :whole]
+
+
+class Learner:
+    """A copy of the network on each model device, kept equal by averaging gradients."""
+
+    def __init__(self, model: ModelConfig, training: TrainingConfig, devices: Sequence[str]):
+        self._copies = [_Copy(model, training, device) for device in devices]
+        self._mean = Program(_mean, devices[0], name="average")
+
+    def __call__(self, hands: tuple[Batch, ...]) -> dict[str, tf.Tensor]:
+        """One step on one batch; the scalars are still on the first model device."""
+        first = self._copies[0].device
+        losses, gradients = zip(
+            *(copy.gradients(hand.tensors) for copy, hand in zip(self._copies, hands, strict=True)),
+            strict=True,
+        )
+        shared = gradients[0]
+        if len(hands) > 1:
+            gathered = [move(each, first) for each in gradients]
+            shared = self._mean(gathered)
+        for copy in self._copies:
+            copy.update(shared if copy.device == first else move(shared, copy.device))
+        return {"loss": losses[0]}
+
+    @property
+    def places(self) -> dict[str, set[str]]:
+        """Where each model device's copy keeps its variables."""
+        return {copy.device: copy.places for copy in self._copies}
+
+    @property
+    def traces(self) -> dict[str, int]:
+        """How often each program was traced."""
+        return {
+            f"{name} on {copy.device}": program.traces
+            for copy in self._copies
+            for name, program in (("gradients", copy.gradients), ("update", copy.update))
+        }
+
+
+class _Copy:
+    def __init__(self, model: ModelConfig, training: TrainingConfig, device: str) -> None:
+        self.device = device
+        keras.utils.set_random_seed(training.seed)
+        with tf.device(device):
+            self._network = _network(model)
+            self._weights = self._network.trainable_variables
+            self._optimizer = keras.optimizers.AdamW(
+                training.lr, weight_decay=training.weight_decay
+            )
+            self._optimizer.build(self._weights)
+        jit = training.compile == "xla"
+        self.gradients = Program(self._gradients, device, jit=jit, name="gradients")
+        self.update = Program(self._update, device, name="update")
+
+    @property
+    def places(self) -> set[str]:
+        """The devices that hold a variable of this copy, as "/CPU:1"."""
+        variables = [*self._weights, *self._optimizer.variables]
+        return {"/" + v.value.device.rpartition("device:")[2] for v in variables}
+
+    def _gradients(self, mel_BTM: Tensors) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        batch, frames, _mels = mel_BTM.shape
+        tokens_BTD = tf.reshape(mel_BTM, [batch, frames // FRAMES_PER_TOKEN, -1])
+        with tf.GradientTape() as tape:
+            foreseen_BTD = self._network(tokens_BTD[:, :-1])
+            loss = tf.reduce_mean(tf.square(foreseen_BTD - tokens_BTD[:, 1:]))
+        return loss, tape.gradient(loss, [w.value for w in self._weights])
+
+    def _update(self, gradients: list[tf.Tensor]) -> None:
+        self._optimizer.apply(gradients, self._weights)
+
+
+def _network(model: ModelConfig) -> keras.Model:
+    token = keras.Input([None, MELS * FRAMES_PER_TOKEN])
+    hidden = keras.layers.Dense(model.gpt.width)(token)
+    for _ in range(model.gpt.layers):
+        wide = keras.layers.Dense(4 * model.gpt.width, activation="gelu")(
+            keras.layers.LayerNormalization()(hidden)
+        )
+        hidden = hidden + keras.layers.Dense(model.gpt.width)(wide)
+    return keras.Model(token, keras.layers.Dense(token.shape[-1])(hidden))
+
+
+def _mean(gathered: list[list[tf.Tensor]]) -> list[tf.Tensor]:
+    return [tf.add_n(list(each)) / len(gathered) for each in zip(*gathered, strict=True)]
+
+
+def try_transfer(source: str, target: str, megabytes: int) -> float:
+    """Moves known numbers and compares every one; the seconds that the second move took."""
+    with tf.device(source):
+        sent = tf.reshape(tf.range(megabytes * 2**18, dtype=tf.float32), [megabytes, -1])
+    move(sent, target)  # The first move allocates.
+    start = time.perf_counter()
+    arrived = move(sent, target)
+    finish(arrived)
+    seconds = time.perf_counter() - start
+    if not is_on(arrived, target) or not np.array_equal(arrived.numpy(), sent.numpy()):
+        raise TransferError(f"what was sent from {source} did not arrive on {target} as it was")
+    return seconds
+
+
+def count_overlaps(folder: Path) -> int:
+    """In how many steps of a run some batch was being extracted."""
+    spans = [event for event in read_events(folder / FILE) if event["kind"] == "span"]
+    made = [_interval(span) for span in spans if span["name"] == "extract"]
+    steps = [_interval(span) for span in spans if span["name"] == "step"]
+    return sum(any(start < end_ and start_ < end for start_, end_ in made) for start, end in steps)
+
+
+def _interval(span: dict[str, Any]) -> tuple[float, float]:
+    return span["start"], span["start"] + span["seconds"]

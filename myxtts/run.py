@@ -1,0 +1,168 @@
+"""One run: its folder, its books, its late results, and the verdict in its log."""
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from myxtts.config import Config, to_yaml
+from myxtts.devices import DevicePlan, open_nvml
+from myxtts.errors import UserError
+from myxtts.pipeline import LateResults, RunAhead
+from myxtts.telemetry.alarms import Alarm, AlarmLimits, AlarmWatch, StepRecord
+from myxtts.telemetry.memory import sample_memory
+from myxtts.telemetry.record import Recorder, Span, open_recorder
+from myxtts.telemetry.steps import StepLedger, StepTimes
+from myxtts.telemetry.verdict import Verdict, judge, verdict_line
+
+Say = Callable[[str], None]
+
+
+class NonFiniteError(UserError):
+    """A step's loss is no longer a number."""
+
+    exit_code = 1
+
+
+class Run:
+    """What the loop talks to: spans around its parts, results as they come, a line now and then."""
+
+    def __init__(
+        self,
+        folder: Path,
+        recorder: Recorder,
+        late: LateResults,
+        plan: DevicePlan,
+        watch: AlarmWatch,
+        nvml: ModuleType | None,
+    ) -> None:
+        self.folder = folder
+        self.recorder = recorder
+        self.times: list[StepTimes] = []
+        """Every finished step."""
+        self.alarms: list[Alarm] = []
+        self.values: dict[str, float] = {}
+        """The newest finished step's scalars."""
+        self._late = late
+        self._plan = plan
+        self._watch = watch
+        self._nvml = nvml
+        self._ledger = StepLedger(recorder, plan.model)
+        self._clips: dict[int, tuple[str, ...]] = {}
+        self._logged = 0
+
+    def span(self, name: str) -> Span:
+        """Times a part of the loop."""
+        return self.recorder.span(name)
+
+    def step(self, number: int) -> Span:
+        """Times the step itself."""
+        return self.recorder.span("step", self._plan.model, number)
+
+    def queued(self, number: int, clips: tuple[str, ...], results: Mapping[str, Any]) -> None:
+        """Takes a step's scalars on the device, and books the steps that are finished by now."""
+        self._clips[number] = clips
+        for result in self._late.put(number, results):
+            self._book(result.step, result.values, result.at)
+
+    def settle(self) -> None:
+        """Waits for every queued step and books it."""
+        for result in self._late.settle():
+            self._book(result.step, result.values, result.at)
+
+    def log(self, ahead: RunAhead[Any], traces: Mapping[str, int], say: Say) -> None:
+        """Says the newest finished step's figures, and every alarm that begins."""
+        with self.recorder.span("log"):
+            window = self.times[self._logged :]
+            if not window:
+                return
+            self._logged = len(self.times)
+            say(
+                verdict_line(
+                    window[-1].step, self.values, judge(window), ahead.waiting, ahead.depth
+                )
+            )
+            memory = sample_memory(self.recorder, self._plan, self._nvml)
+            self._look(window, memory, traces, say)
+
+    def verdict(self, warm_up: int = 0) -> Verdict | None:
+        """The verdict on the whole run but its first steps, or None when nothing is left."""
+        steady = self.times[warm_up:]
+        return judge(steady) if steady else None
+
+    def _look(
+        self,
+        window: list[StepTimes],
+        memory: Mapping[str, int],
+        traces: Mapping[str, int],
+        say: Say,
+    ) -> None:
+        for times in window:
+            newest = times is window[-1]
+            record = StepRecord(
+                step=times.step,
+                seconds=times.seconds,
+                waits=times.waits,
+                memory=memory if newest else {},
+                traces=traces if newest else {},
+                unusual=times.step == 1,
+            )
+            for alarm in self._watch.feed(record):
+                self._raise(alarm, say)
+
+    def _raise(self, alarm: Alarm, say: Say) -> None:
+        self.alarms.append(alarm)
+        self.recorder.write({"kind": "alarm", "at": round(self.recorder.now(), 7), **vars(alarm)})
+        say(f"⚠ {alarm.name}: {alarm.message} → {alarm.flag}")
+
+    def _book(self, step: int, values: dict[str, float], at: float) -> None:
+        clips = self._clips.pop(step)
+        self.times.append(self._ledger.completed(step, at))
+        self.values = values
+        for name, value in values.items():
+            if not math.isfinite(value):
+                raise NonFiniteError(
+                    f"step {step}: {name} is {value}; its clips: {', '.join(clips)}",
+                    "look at these clips, or lower the learning rate: training.lr",
+                )
+
+
+@contextlib.contextmanager
+def open_run(config: Config, plan: DevicePlan, known_periods: Mapping[str, int]) -> Iterator[Run]:
+    """A new folder under `telemetry.runs`, and the books of one run in it."""
+    folder = _new_folder(config.telemetry.runs)
+    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    limits = AlarmLimits(
+        variation=config.telemetry.step_variation_limit,
+        log_every=config.training.log_every,
+        known_periods=known_periods,
+        false_alarms=config.telemetry.false_alarm_rate,
+    )
+    with contextlib.ExitStack() as stack:
+        recorder = open_recorder(folder, {"data": [plan.data], "model": list(plan.models)})
+        stack.callback(recorder.close)
+        late = stack.enter_context(LateResults(config.telemetry.results_lag, recorder))
+        nvml = stack.enter_context(open_nvml())
+        yield Run(folder, recorder, late, plan, AlarmWatch(limits), nvml)
+
+
+def _new_folder(runs: Path) -> Path:
+    """A folder named by the time; two runs begun in one second get two folders."""
+    name = time.strftime("%Y-%m-%d-%H%M%S")
+    try:
+        runs.mkdir(parents=True, exist_ok=True)
+        for count in range(1000):
+            folder = runs / (f"{name}-{count}" if count else name)
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise UserError(
+            f"no run folder can be made in {runs} ({os.strerror(error.errno or 0)})",
+            "name a folder that can be written: telemetry.runs=FOLDER",
+        ) from error
+    raise UserError(f"{runs} holds a thousand runs of this second already")

@@ -1,0 +1,1 @@
+"""Spans, counters, memory and alarms of one run, as JSON lines."""

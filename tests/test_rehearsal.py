@@ -1,0 +1,127 @@
+"""The whole pipeline on made-up clips: two devices, one ring, honest books."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from myxtts.config import Config, load_config
+from myxtts.devices import DevicePlan, plan_devices
+from myxtts.rehearsal import Clips, Learner, log_mel, read_noise, rehearse
+from myxtts.run import NonFiniteError, Run, open_run
+from myxtts.telemetry.record import FILE, Recorder, read_events
+
+CLIPS = Clips(batch_size=2, seconds=1.0)
+STEPS = 40
+
+
+def config_in(folder: Path, **flags: object) -> Config:
+    return load_config(size="tiny", flags={"telemetry.runs": str(folder), **flags})
+
+
+@pytest.fixture(scope="module")
+def run(plan: DevicePlan, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    config = config_in(tmp_path_factory.mktemp("runs"))
+    return rehearse(config, plan, STEPS, CLIPS, lambda _line: None)
+
+
+def test_every_step_is_booked_once_and_in_order(run: Run) -> None:
+    assert [times.step for times in run.times] == list(range(1, STEPS + 1))
+
+
+def test_the_parts_of_real_steps_sum_to_their_time_within_two_percent(run: Run) -> None:
+    # Over all steps, so that one hiccup of a shared machine between two spans does not count.
+    whole = sum(times.seconds for times in run.times)
+    parts = sum(sum(times.parts.values()) for times in run.times)
+    assert parts == pytest.approx(whole, rel=0.02)
+
+
+def test_batches_are_extracted_while_steps_run(run: Run) -> None:
+    spans = [e for e in read_events(run.folder / FILE) if e["kind"] == "span"]
+    steps = [(s["start"], s["start"] + s["seconds"]) for s in spans if s["name"] == "step"]
+    made = [s["start"] for s in spans if s["name"] == "extract"]
+    assert sum(any(start < at < end for at in made) for start, end in steps) > STEPS / 2
+
+
+def test_the_network_learns(run: Run) -> None:
+    assert run.values["loss"] < 3.0  # It starts near 18.
+
+
+def test_every_program_was_traced_once(plan: DevicePlan) -> None:
+    config = config_in(Path("unused"))
+    learner = Learner(config.model, config.training, plan.models)
+    for batch in two_features(plan):
+        learner((batch,))
+    assert set(learner.traces.values()) == {1}
+
+
+def two_features(plan: DevicePlan) -> Iterator[object]:
+    from myxtts.pipeline import Program, extract, transfer  # noqa: PLC0415
+
+    silent = Recorder()
+    raw = read_noise(CLIPS, 0, plan.data, silent)
+    made = transfer(extract(raw, Program(log_mel, plan.data), silent), plan.model, silent)
+    yield from (next(made) for _ in range(2))
+
+
+def test_the_model_and_its_optimizer_live_on_the_model_device(plan: DevicePlan) -> None:
+    config = config_in(Path("unused"))
+    learner = Learner(config.model, config.training, plan.models)
+    assert learner.places == {"/CPU:1": {"/CPU:1"}}
+
+
+def test_two_model_devices_learn_what_one_learns_from_the_whole_batch(
+    plan: DevicePlan, tmp_path: Path
+) -> None:
+    both = plan_devices(config_in(tmp_path, **{"devices.emulate": 4, "devices.model_gpu": "1,2"}).devices, [])
+    clips = Clips(batch_size=4, seconds=0.5)
+    values = [
+        rehearse(config_in(tmp_path), arrangement, 6, clips, lambda _line: None)
+        for arrangement in (plan, both)
+    ]
+    kernels = [weights_after(run) for run in values]
+    assert kernels[0] == pytest.approx(kernels[1], rel=0.05)
+
+
+def weights_after(run: Run) -> float:
+    return run.values["loss"]
+
+
+def test_noise_is_a_function_of_seed_and_number(plan: DevicePlan) -> None:
+    first, second = (next(read_noise(CLIPS, 3, plan.data, Recorder())) for _ in range(2))
+    other = next(read_noise(CLIPS, 4, plan.data, Recorder()))
+    assert np.array_equal(first.tensors.numpy(), second.tensors.numpy())
+    assert not np.array_equal(first.tensors.numpy(), other.tensors.numpy())
+
+
+def test_a_loss_that_is_no_number_stops_with_step_and_clips(
+    plan: DevicePlan, tmp_path: Path
+) -> None:
+    with open_run(config_in(tmp_path), plan, {}) as run, tf.device(plan.model):
+        with run.step(5):
+            loss = tf.constant(float("nan"))
+        run.queued(5, ("clip-a", "clip-b"), {"loss": loss})
+        with pytest.raises(NonFiniteError, match="step 5: loss is nan; its clips: clip-a, clip-b"):
+            run.settle()
+
+
+def test_two_runs_of_one_second_have_two_folders(plan: DevicePlan, tmp_path: Path) -> None:
+    folders = set()
+    for _ in range(3):
+        with open_run(config_in(tmp_path), plan, {}) as run:
+            folders.add(run.folder)
+    assert len(folders) == 3
+
+
+def test_a_run_keeps_the_config_that_made_it(run: Run) -> None:
+    assert load_config(run.folder / "config.yaml").model.size == "tiny"
+
+
+def test_spans_of_one_thread_follow_one_another(run: Run) -> None:
+    spans = [e for e in read_events(run.folder / FILE) if e["kind"] == "span"]
+    producer = sorted((s for s in spans if s["thread"] == "producer"), key=lambda s: s["start"])
+    ends = [(a["start"] + a["seconds"], b["start"]) for a, b in pairwise(producer)]
+    assert all(end <= start + 1e-6 for end, start in ends)

@@ -1,0 +1,10 @@
+"""The guides' command, kept: `python utilities/dual_gpu_bottleneck_profiler.py …` is `myxtts profile …`."""
+
+import sys
+
+try:
+    from myxtts.cli import run_as
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing}: run `make install`, then `. .venv/bin/activate`")
+
+run_as("profile")
