@@ -1,4 +1,4 @@
-"""The guides' command, kept: `python train_main.py …` is `myxtts train …`."""
+"""The guides' script, kept: with the same arguments it is `myxtts train`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The guides' command, kept: `python validate_dual_gpu_pipeline.py …` is `myxtts validate …`."""
+"""The guides' script, kept: with the same arguments it is `myxtts validate`."""
 
 import sys
 

@@ -15,6 +15,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from myxtts.batch import Batch, Tensors
 from myxtts.config import Config, ModelConfig, TrainingConfig
@@ -160,6 +161,11 @@ class Learner:
             copy.update(shared if copy.device == first else move(shared, copy.device))
         return {"loss": losses[0]}
 
+    def weights(self, device: str) -> list[NDArray[np.float32]]:
+        """The weights of the copy on a device."""
+        (copy,) = (each for each in self._copies if each.device == device)
+        return copy.weights()
+
     @property
     def places(self) -> dict[str, set[str]]:
         """Where each model device's copy keeps its variables."""
@@ -189,6 +195,10 @@ class _Copy:
         jit = training.compile == "xla"
         self.gradients = Program(self._gradients, device, jit=jit, name="gradients")
         self.update = Program(self._update, device, name="update")
+
+    def weights(self) -> list[NDArray[np.float32]]:
+        """What the copy has learned so far."""
+        return [weight.numpy() for weight in self._weights]
 
     @property
     def places(self) -> set[str]:

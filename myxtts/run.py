@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -14,12 +15,15 @@ from myxtts.devices import DevicePlan, open_nvml
 from myxtts.errors import UserError
 from myxtts.pipeline import LateResults, RunAhead
 from myxtts.telemetry.alarms import Alarm, AlarmLimits, AlarmWatch, StepRecord
-from myxtts.telemetry.memory import sample_memory
+from myxtts.telemetry.memory import free_memory, sample_memory, write_memory
 from myxtts.telemetry.record import Recorder, Span, open_recorder
 from myxtts.telemetry.steps import StepLedger, StepTimes
 from myxtts.telemetry.verdict import Verdict, judge, verdict_line
 
 Say = Callable[[str], None]
+
+KEPT_STEPS = 10_000
+"""Steps whose times stay in memory; all of them are in the run's folder."""
 
 
 class NonFiniteError(UserError):
@@ -42,8 +46,8 @@ class Run:
     ) -> None:
         self.folder = folder
         self.recorder = recorder
-        self.times: list[StepTimes] = []
-        """Every finished step."""
+        self.times: deque[StepTimes] = deque(maxlen=KEPT_STEPS)
+        """The finished steps, oldest first."""
         self.alarms: list[Alarm] = []
         self.values: dict[str, float] = {}
         """The newest finished step's scalars."""
@@ -53,7 +57,11 @@ class Run:
         self._nvml = nvml
         self._ledger = StepLedger(recorder, plan.model)
         self._clips: dict[int, tuple[str, ...]] = {}
-        self._logged = 0
+        self._window: list[StepTimes] = []
+        """The steps finished since the last log line."""
+        self._memory: dict[int, Mapping[str, int]] = {}
+        self._first = 0
+        """The first step of this run compiles, and counts for no alarm."""
 
     def span(self, name: str) -> Span:
         """Times a part of the loop."""
@@ -77,39 +85,31 @@ class Run:
     def log(self, ahead: RunAhead[Any], traces: Mapping[str, int], say: Say) -> None:
         """Says the newest finished step's figures, and every alarm that begins."""
         with self.recorder.span("log"):
-            window = self.times[self._logged :]
+            window, self._window = self._window, []
             if not window:
                 return
-            self._logged = len(self.times)
-            say(
-                verdict_line(
-                    window[-1].step, self.values, judge(window), ahead.waiting, ahead.depth
-                )
-            )
-            memory = sample_memory(self.recorder, self._plan, self._nvml)
-            self._look(window, memory, traces, say)
+            step, verdict = window[-1].step, judge(window)
+            say(verdict_line(step, self.values, verdict, ahead.waiting, ahead.depth))
+            write_memory(self.recorder, sample_memory(self._plan), self._plan, self._nvml)
+            self._look(window, traces, say)
 
     def verdict(self, warm_up: int = 0) -> Verdict | None:
         """The verdict on the whole run but its first steps, or None when nothing is left."""
-        steady = self.times[warm_up:]
+        steady = [*self.times][warm_up:]
         return judge(steady) if steady else None
 
-    def _look(
-        self,
-        window: list[StepTimes],
-        memory: Mapping[str, int],
-        traces: Mapping[str, int],
-        say: Say,
-    ) -> None:
+    def _look(self, window: list[StepTimes], traces: Mapping[str, int], say: Say) -> None:
+        free = free_memory(self._plan)
         for times in window:
             newest = times is window[-1]
             record = StepRecord(
                 step=times.step,
                 seconds=times.seconds,
                 waits=times.waits,
-                memory=memory if newest else {},
+                memory=self._memory.pop(times.step),
+                free=free if newest else {},
                 traces=traces if newest else {},
-                unusual=times.step == 1,
+                unusual=times.step == self._first,
             )
             for alarm in self._watch.feed(record):
                 self._raise(alarm, say)
@@ -121,7 +121,11 @@ class Run:
 
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
         clips = self._clips.pop(step)
-        self.times.append(self._ledger.completed(step, at))
+        self._first = self._first or step
+        self._memory[step] = sample_memory(self._plan).used
+        times = self._ledger.completed(step, at)
+        self.times.append(times)
+        self._window.append(times)
         self.values = values
         for name, value in values.items():
             if not math.isfinite(value):
@@ -141,6 +145,7 @@ def open_run(config: Config, plan: DevicePlan, known_periods: Mapping[str, int])
         log_every=config.training.log_every,
         known_periods=known_periods,
         false_alarms=config.telemetry.false_alarm_rate,
+        results_lag=config.telemetry.results_lag,
     )
     with contextlib.ExitStack() as stack:
         recorder = open_recorder(folder, {"data": [plan.data], "model": list(plan.models)})

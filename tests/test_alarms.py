@@ -86,7 +86,7 @@ def test_variation_names_the_setting_of_the_wait_that_causes_it(wait: str, setti
 
 def test_variation_without_waits_points_at_shapes() -> None:
     waits = {"read": np.full(400, 0.001)}
-    assert "data.buckets" in flag_of(step_time_variation(noisy(every(2, 18)), waits, 0.3))
+    assert "--enable-static-shapes" in flag_of(step_time_variation(noisy(every(2, 18)), waits, 0.3))
 
 
 def test_variation_within_its_limit_is_silent() -> None:

@@ -132,9 +132,8 @@ def test_no_module_is_longer_than_400_lines_and_no_function_than_50() -> None:
     for path in sources("myxtts", "benchmarks"):
         if path.read_text(encoding="utf-8").count("\n") > 400:
             long.append(str(path))
-        for node in ast.walk(tree(path)):
-            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= 50:
-                long.append(f"{path}:{node.lineno} {node.name}")
+        functions = (n for n in ast.walk(tree(path)) if isinstance(n, ast.FunctionDef))
+        long += [f"{path} {f.name}" for f in functions if (f.end_lineno or 0) - f.lineno >= 50]
     assert long == []
 
 

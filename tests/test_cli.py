@@ -45,7 +45,8 @@ sys.exit(code or bool(heavy))
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_help_imports_neither_tensorflow_nor_numpy(command: list[str]) -> None:
-    code, printed = run(program=[sys.executable, "-c", LOADED.format(arguments=[*command, "--help"])])
+    asked = LOADED.format(arguments=[*command, "--help"])
+    code, printed = run(program=[sys.executable, "-c", asked])
     assert (code, "Usage" in printed) == (0, True), printed
 
 
@@ -55,15 +56,17 @@ def test_every_flag_of_the_guides_sets_the_setting_that_the_errors_name() -> Non
         assert taken[flag] == ("" if setting == "preset" else setting)
 
 
+GUIDES_COMMAND = """
+    --data-gpu 0 --model-gpu 1 --train-data ../dataset/dataset_train --val-data ./data/val
+    --batch-size 32 --epochs 100 --buffer-size 25 --model-start-delay 5.0 --num-workers 16
+    --enable-memory-isolation --data-gpu-memory 4096 --model-gpu-memory 12288 --model-size tiny
+    --enable-static-shapes --prefetch-buffer-size 8 --optimization-level enhanced --grad-accum 4
+    --mixed-precision --max-steps 100 training.lr=1e-4
+"""
+
+
 def test_the_guides_full_command_line_is_understood() -> None:
-    code, printed = run(
-        "config", "show", "--data-gpu", "0", "--model-gpu", "1", "--train-data", "../data set/train",
-        "--val-data", "../data set/eval", "--batch-size", "32", "--epochs", "100", "--buffer-size",
-        "25", "--model-start-delay", "5.0", "--enable-memory-isolation", "--data-gpu-memory", "4096",
-        "--model-gpu-memory", "12288", "--model-size", "tiny", "--enable-static-shapes",
-        "--prefetch-buffer-size", "8", "--num-workers", "16", "--optimization-level", "enhanced",
-        "--grad-accum", "4", "--mixed-precision", "--max-steps", "100", "training.lr=1e-4",
-    )  # fmt: skip
+    code, printed = run("config", "show", *GUIDES_COMMAND.split(), "data.val=../data set/eval")
     assert code == 0, printed
     for line in ("batch_size: 32", "memory_isolation: true", "recompute: true", "lr: 0.0001"):
         assert line in printed
@@ -122,10 +125,8 @@ def test_validate_fails_with_1_and_says_what_would_work() -> None:
 
 
 def test_train_says_the_guides_lines_in_split(tmp_path: Path) -> None:
-    code, printed = run(
-        "train", "--emulate", "4", "--data-gpu", "2", "--model-gpu", "3", "--max-steps", "3", *SMALL,
-        cwd=tmp_path,
-    )  # fmt: skip
+    devices = ["--emulate", "4", "--data-gpu", "2", "--model-gpu", "3"]
+    code, printed = run("train", *devices, "--max-steps", "3", *SMALL, cwd=tmp_path)
     assert code == 0, printed
     for line in GUIDE_LINES:
         assert line in printed
@@ -164,9 +165,8 @@ def test_the_guides_scripts_run_the_command_behind_them(script: str, flag: str) 
 
 
 def test_profile_diagnose_and_trace_read_one_run(tmp_path: Path) -> None:
-    code, printed = run(
-        "profile", "--emulate", "2", "--num-steps", "12", *SMALL, cwd=tmp_path
-    )  # fmt: skip
+    asked = ["--emulate", "2", "--num-steps", "12", *SMALL]
+    code, printed = run("profile", *asked, cwd=tmp_path)
     assert (code, "bottleneck: " in printed) == (0, True), printed
     (folder,) = (tmp_path / "runs").iterdir()
     assert run("diagnose", "--run", str(folder))[0] == 0

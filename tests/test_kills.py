@@ -42,7 +42,7 @@ class Trial:
 
     def __init__(self, plan: DevicePlan, seed: int) -> None:
         self.plan = plan
-        self.random = random.Random(seed)
+        self.random = random.Random(seed)  # noqa: S311
         self.fails_at = -1
         self.began = threading.Event()
         self.features = Program(lambda x: tf.matmul(x, x), plan.data, name="extract")

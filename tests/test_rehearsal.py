@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from myxtts.config import Config, load_config
+from myxtts.batch import Batch
+from myxtts.config import Config, DevicesConfig, load_config
 from myxtts.devices import DevicePlan, plan_devices
+from myxtts.pipeline import Program, extract, move, transfer
 from myxtts.rehearsal import Clips, Learner, log_mel, read_noise, rehearse
 from myxtts.run import NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
@@ -58,9 +60,7 @@ def test_every_program_was_traced_once(plan: DevicePlan) -> None:
     assert set(learner.traces.values()) == {1}
 
 
-def two_features(plan: DevicePlan) -> Iterator[object]:
-    from myxtts.pipeline import Program, extract, transfer  # noqa: PLC0415
-
+def two_features(plan: DevicePlan) -> Iterator[Batch]:
     silent = Recorder()
     raw = read_noise(CLIPS, 0, plan.data, silent)
     made = transfer(extract(raw, Program(log_mel, plan.data), silent), plan.model, silent)
@@ -76,18 +76,16 @@ def test_the_model_and_its_optimizer_live_on_the_model_device(plan: DevicePlan) 
 def test_two_model_devices_learn_what_one_learns_from_the_whole_batch(
     plan: DevicePlan, tmp_path: Path
 ) -> None:
-    both = plan_devices(config_in(tmp_path, **{"devices.emulate": 4, "devices.model_gpu": "1,2"}).devices, [])
-    clips = Clips(batch_size=4, seconds=0.5)
-    values = [
-        rehearse(config_in(tmp_path), arrangement, 6, clips, lambda _line: None)
-        for arrangement in (plan, both)
-    ]
-    kernels = [weights_after(run) for run in values]
-    assert kernels[0] == pytest.approx(kernels[1], rel=0.05)
-
-
-def weights_after(run: Run) -> float:
-    return run.values["loss"]
+    both = plan_devices(DevicesConfig(emulate=4, data_gpu=0, model_gpu=(1, 2)), [])
+    features = next(two_features(plan)).tensors
+    halves = [move(half, to) for half, to in zip(tf.split(features, 2), both.models, strict=True)]
+    weights = []
+    for devices, tensors in ((plan.models, [move(features, plan.model)]), (both.models, halves)):
+        config = config_in(tmp_path)
+        learner = Learner(config.model, config.training, devices)
+        learner(tuple(Batch(0, (), part) for part in tensors))
+        weights.append(learner.weights(plan.model))
+    assert all(np.allclose(alone, both_, atol=1e-5) for alone, both_ in zip(*weights, strict=True))
 
 
 def test_noise_is_a_function_of_seed_and_number(plan: DevicePlan) -> None:

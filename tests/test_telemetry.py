@@ -107,7 +107,7 @@ def test_a_full_disk_is_a_clear_error() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no /dev/full on this system")
     recorder = Recorder(os.open("/dev/full", os.O_WRONLY))
-    with pytest.raises(UserError, match="telemetry cannot be written .*No space left"):
+    with pytest.raises(UserError, match=r"telemetry cannot be written .*No space left"):
         recorder.count("n", 1)
 
 

@@ -1,4 +1,4 @@
-"""The guides' command, kept: `python utilities/diagnose_gpu_bottleneck.py …` is `myxtts diagnose …`."""
+"""The guides' script, kept: with the same arguments it is `myxtts diagnose`."""
 
 import sys
 

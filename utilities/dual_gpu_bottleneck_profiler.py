@@ -1,4 +1,4 @@
-"""The guides' command, kept: `python utilities/dual_gpu_bottleneck_profiler.py …` is `myxtts profile …`."""
+"""The guides' script, kept: with the same arguments it is `myxtts profile`."""
 
 import sys
 

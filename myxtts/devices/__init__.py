@@ -1,13 +1,14 @@
 """Picks, caps and proves devices; alone in touching `tf.config`."""
 
 from myxtts.devices.errors import DeviceError
-from myxtts.devices.gpus import Gpu, GpuReading, list_gpus, open_nvml, read_gpu
+from myxtts.devices.gpus import MB, Gpu, GpuReading, list_gpus, open_nvml, read_gpu
 from myxtts.devices.limits import optimal_limits
 from myxtts.devices.opening import allocator_bytes, count_devices, explicit_moves, open_devices
 from myxtts.devices.plan import DevicePlan, plan_devices
 from myxtts.devices.proof import Proof, prove_devices
 
 __all__ = [
+    "MB",
     "DeviceError",
     "DevicePlan",
     "Gpu",

@@ -30,7 +30,7 @@ SETTING_OF_WAIT = {
     "transfer": "pipeline.depth",
     "handover": "pipeline.depth",
 }
-SHAPE_SETTINGS = "data.buckets or --enable-static-shapes"
+SHAPE_SETTINGS = "--enable-static-shapes"
 # What a known period's setting tells of its source, by a word in its name.
 SOURCES = {
     "depth": "refilling the buffer",

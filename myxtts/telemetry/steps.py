@@ -44,7 +44,6 @@ class StepLedger:
     """Books every step of one thread from the spans it sees, and writes one line for each."""
 
     def __init__(self, recorder: Recorder, device: str) -> None:
-        self.finished: deque[StepTimes] = deque(maxlen=100_000)
         self._recorder = recorder
         self._device = device
         # A CPU device works inside the call; a GPU goes on after it.
@@ -65,7 +64,6 @@ class StepLedger:
         times = StepTimes(
             step, cycle.start, cycle.end - cycle.start, cycle.parts, cycle.waits, max(0.0, busy)
         )
-        self.finished.append(times)
         self._write(times)
         return times
 
