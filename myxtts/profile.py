@@ -13,7 +13,7 @@ from myxtts.errors import UserError
 from myxtts.telemetry.alarms import Alarm, oscillation, step_time_variation, variation
 from myxtts.telemetry.record import FILE, read_events
 from myxtts.telemetry.steps import StepTimes
-from myxtts.telemetry.verdict import Verdict, judge
+from myxtts.telemetry.verdict import Verdict, judge, percent
 
 WARM_UP = 2
 """Steps at the start that compile and fill, and so tell nothing of the rest."""
@@ -101,7 +101,7 @@ def profile_lines(profile: Profile) -> Iterable[str]:
         yield (
             f"{stage.name:10}{stage.device or 'host':22}{stage.count:7}"
             f"{stage.median_seconds * 1000:11.2f}{stage.slow_seconds * 1000:10.2f}"
-            f"{stage.share:8.0%}"
+            f"{percent(stage.share):>8}"
         )
     yield from verdict_lines(profile)
 
@@ -113,22 +113,24 @@ def diagnosis_lines(profile: Profile) -> Iterable[str]:
         yield f"⚠ {alarm.name}: {alarm.message}"
         yield f"  change: {alarm.flag}"
     if not profile.alarms:
-        yield f"✅ no uneven steps (limit {VARIATION_LIMIT:.0%}), no oscillation, no growing memory"
+        limit = percent(VARIATION_LIMIT)
+        yield f"✅ no uneven steps (limit {limit}), no oscillation, no growing memory"
 
 
 def verdict_lines(profile: Profile) -> Iterable[str]:
     """Busy shares, variation, memory, and where the bottleneck is."""
     verdict = profile.verdict
     yield (
-        f"data {', '.join(profile.data_devices)} busy {profile.data_busy:.0%} · "
-        f"model {', '.join(profile.model_devices)} busy {verdict.busy:.0%} · "
-        f"{verdict.step_seconds * 1000:.0f} ms a step ± {profile.variation:.0%} · "
+        f"data {', '.join(profile.data_devices)} busy {percent(profile.data_busy)} · "
+        f"model {', '.join(profile.model_devices)} busy {percent(verdict.busy)} · "
+        f"{verdict.step_seconds * 1000:.0f} ms a step ± {percent(profile.variation)} · "
+        f"{verdict.audio_rate:.0f} s audio/s · "
         f"{profile.megabytes_moved:.1f} MB moved a batch"
     )
     peaks = (f"{device or 'host'} {peak / 1e6:.0f} MB" for device, peak in profile.peaks.items())
     yield "greatest memory: " + " · ".join(peaks)
     waits = " · ".join(
-        f"{cause} {share:.0%}" for cause, share in verdict.waits.items() if share > 0.005
+        f"{cause} {percent(share)}" for cause, share in verdict.waits.items() if share > 0.005
     )
     yield f"bottleneck: {verdict.bound}" + (f" (model waits: {waits})" if waits else "")
     remedy = REMEDIES.get(verdict.bound.removesuffix("-bound"))
@@ -156,6 +158,7 @@ def _step_times(event: dict[str, Any]) -> StepTimes:
         event["parts"],
         event["waits"],
         sum(event["busy"].values()),
+        event["audio"],
     )
 
 

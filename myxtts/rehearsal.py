@@ -22,7 +22,7 @@ from myxtts.config import Config, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.errors import UserError
 from myxtts.pipeline import Program, RunAhead, deal, extract, finish, is_on, move, run_ahead
-from myxtts.run import Run, Say, open_run
+from myxtts.run import Learned, Run, Say, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
 SAMPLE_RATE = 22050
@@ -68,7 +68,8 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
                 with run.step(step):
                     results = learner(hands)
-                run.queued(step, hands[0].clips, results)
+                names = tuple(name for hand in hands for name in hand.clips)
+                run.queued(step, Learned(names, len(names) * clips.seconds), results)
                 if step % config.training.log_every == 0:
                     run.log(ahead, learner.traces, say)
             run.settle()

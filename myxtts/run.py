@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from myxtts.config import Config, to_yaml
 from myxtts.devices import DevicePlan, open_nvml
@@ -30,6 +30,13 @@ class NonFiniteError(UserError):
     """A step's loss is no longer a number."""
 
     exit_code = 1
+
+
+class Learned(NamedTuple):
+    """What the books keep of a batch until its results are there."""
+
+    clips: tuple[str, ...]
+    audio_seconds: float
 
 
 class Run:
@@ -56,7 +63,7 @@ class Run:
         self._watch = watch
         self._nvml = nvml
         self._ledger = StepLedger(recorder, plan.model)
-        self._clips: dict[int, tuple[str, ...]] = {}
+        self._queued: dict[int, Learned] = {}
         self._window: list[StepTimes] = []
         """The steps finished since the last log line."""
         self._memory: dict[int, Mapping[str, int]] = {}
@@ -71,9 +78,9 @@ class Run:
         """Times the step itself."""
         return self.recorder.span("step", self._plan.model, number)
 
-    def queued(self, number: int, clips: tuple[str, ...], results: Mapping[str, Any]) -> None:
+    def queued(self, number: int, batch: Learned, results: Mapping[str, Any]) -> None:
         """Takes a step's scalars on the device, and books the steps that are finished by now."""
-        self._clips[number] = clips
+        self._queued[number] = batch
         for result in self._late.put(number, results):
             self._book(result.step, result.values, result.at)
 
@@ -89,7 +96,7 @@ class Run:
             if not window:
                 return
             step, verdict = window[-1].step, judge(window)
-            say(verdict_line(step, self.values, verdict, ahead.waiting, ahead.depth))
+            say(verdict_line(step, self.values, verdict, f"{ahead.waiting}/{ahead.depth}"))
             write_memory(self.recorder, sample_memory(self._plan), self._plan, self._nvml)
             self._look(window, traces, say)
 
@@ -120,17 +127,17 @@ class Run:
         say(f"⚠ {alarm.name}: {alarm.message} → {alarm.flag}")
 
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
-        clips = self._clips.pop(step)
+        batch = self._queued.pop(step)
         self._first = self._first or step
         self._memory[step] = sample_memory(self._plan).used
-        times = self._ledger.completed(step, at)
+        times = self._ledger.completed(step, at, batch.audio_seconds)
         self.times.append(times)
         self._window.append(times)
         self.values = values
         for name, value in values.items():
             if not math.isfinite(value):
                 raise NonFiniteError(
-                    f"step {step}: {name} is {value}; its clips: {', '.join(clips)}",
+                    f"step {step}: {name} is {value}; its clips: {', '.join(batch.clips)}",
                     "look at these clips, or lower the learning rate: training.lr",
                 )
 

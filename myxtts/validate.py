@@ -17,6 +17,7 @@ from myxtts.devices import (
 )
 from myxtts.errors import UserError
 from myxtts.run import Say
+from myxtts.telemetry.verdict import percent
 
 RULE = "=" * 60
 STEPS = 12
@@ -68,8 +69,9 @@ def validate(config: Config, command: Sequence[str], say: Say) -> int:
         if plan:
             _check_placement(plan, checks)
     if plan and not checks.failed:
+        models = ", ".join(device.removeprefix("/") for device in plan.models)
         for title, check in STAGES:
-            with checks.stage(title):
+            with checks.stage(title.format(models=models)):
                 check(config, plan, checks)
     passed = not checks.failed
     end = "🎉 All validation checks passed!" if passed else "❌ Validation failed: see above"
@@ -143,7 +145,7 @@ def _check_transfer(_config: Config, plan: DevicePlan, checks: Checklist) -> Non
 def _check_pipeline(config: Config, plan: DevicePlan, checks: Checklist) -> None:
     from myxtts.rehearsal import Clips, count_overlaps, rehearse  # noqa: PLC0415
 
-    clips = Clips(config.data.batch_size, CLIP_SECONDS)
+    clips = Clips(config.data.batch_size * len(plan.models), CLIP_SECONDS)
     run = rehearse(config, plan, STEPS, clips, lambda _line: None)
     verdict = run.verdict(warm_up=2)
     done = [times.step for times in run.times]
@@ -160,7 +162,7 @@ def _check_pipeline(config: Config, plan: DevicePlan, checks: Checklist) -> None
         "the next batches were prepared meanwhile"
     )
     checks.passed(
-        f"{verdict.step_seconds * 1000:.0f} ms a step, model busy {verdict.busy:.0%}, "
+        f"{verdict.step_seconds * 1000:.0f} ms a step, model busy {percent(verdict.busy)}, "
         f"{verdict.bound} (a rehearsal on noise)"
     )
 
@@ -175,7 +177,7 @@ def _tensorflow_version() -> str:
 
 
 STAGES: tuple[tuple[str, Callable[[Config, DevicePlan, Checklist], None]], ...] = (
-    ("3. Testing model creation on the model device...", _check_model),
+    ("3. Testing model creation on {models}...", _check_model),
     ("4. Testing data transfer between devices...", _check_transfer),
     ("5. Simulating training pipeline...", _check_pipeline),
 )

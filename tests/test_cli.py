@@ -132,6 +132,13 @@ def test_train_says_the_guides_lines_in_split(tmp_path: Path) -> None:
         assert line in printed
 
 
+def test_flags_that_a_rehearsal_cannot_show_are_named(tmp_path: Path) -> None:
+    asked = ["--emulate", "3", "--model-gpu", "1,2", "--mixed-precision", "--grad-accum", "4"]
+    code, printed = run("train", *asked, "--max-steps", "3", *SMALL, cwd=tmp_path)
+    assert code == 0, printed
+    assert "--grad-accum, --mixed-precision: for real training only" in printed
+
+
 GUIDE_LINES = (
     "🎯 Configuring Multi-GPU Mode...",
     "   Data Processing GPU: 2",

@@ -13,7 +13,7 @@ from myxtts.config import Config, DevicesConfig, load_config
 from myxtts.devices import DevicePlan, plan_devices
 from myxtts.pipeline import Program, extract, move, transfer
 from myxtts.rehearsal import Clips, Learner, log_mel, read_noise, rehearse
-from myxtts.run import NonFiniteError, Run, open_run
+from myxtts.run import Learned, NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
 CLIPS = Clips(batch_size=2, seconds=1.0)
@@ -101,7 +101,7 @@ def test_a_loss_that_is_no_number_stops_with_step_and_clips(
     with open_run(config_in(tmp_path), plan, {}) as run, tf.device(plan.model):
         with run.step(5):
             loss = tf.constant(float("nan"))
-        run.queued(5, ("clip-a", "clip-b"), {"loss": loss})
+        run.queued(5, Learned(("clip-a", "clip-b"), 2.0), {"loss": loss})
         with pytest.raises(NonFiniteError, match="step 5: loss is nan; its clips: clip-a, clip-b"):
             run.settle()
 

@@ -196,11 +196,11 @@ def test_a_host_that_waits_while_the_gpu_works_is_not_data_bound() -> None:
 
 
 def test_the_log_line_carries_its_own_verdict() -> None:
-    verdict = Verdict(10, 0.182, 0.97, {"read": 0.01, "transfer": 0.0, "host": 0.02})
-    line = verdict_line(1200, {"loss": 3.21}, verdict, 3, 3)
+    verdict = Verdict(10, 0.182, 0.97, 61.2, {"read": 0.01, "transfer": 0.0, "host": 0.02})
+    line = verdict_line(1200, {"loss": 3.21}, verdict, "3/3")
     assert line == (
-        "step 1200 · loss 3.21 · 182 ms · model busy 97% · "
-        "waits: data 1% transfer 0% host 2% · queue 3/3 · compute-bound"
+        "step 1200 · loss 3.21 · 182 ms · 61 s audio/s · model busy 97 % · "
+        "waits: data 1 % transfer 0 % host 2 % · queue 3/3 · compute-bound"
     )
 
 

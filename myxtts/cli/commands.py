@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from myxtts.cli.flags import BATCHES, DEVICES, FILES, TRAINING, Given, takes
+from myxtts.cli.flags import BATCHES, DEVICES, FILES, MAX_STEPS, TRAINING, Given, takes
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ def train(given: Given) -> None:
         )
     plan = _open(config)
     _say("No --train-data: rehearsing the pipeline on made-up clips; no voice comes of it.")
+    idle = [
+        flag.name for flag in TRAINING if flag.setting in given.settings and flag is not MAX_STEPS
+    ]
+    if idle:
+        _say(f"   {', '.join(idle)}: for real training only, nothing of it shows in a rehearsal")
     _rehearse(config, plan, config.training.max_steps or REHEARSAL_STEPS)
 
 
@@ -168,7 +173,7 @@ def _open(config: "Config") -> "DevicePlan":
 def _rehearse(config: "Config", plan: "DevicePlan", steps: int) -> Path:
     from myxtts.rehearsal import Clips, rehearse  # noqa: PLC0415
 
-    clips = Clips(config.data.batch_size, CLIP_SECONDS)
+    clips = Clips(config.data.batch_size * len(plan.models), CLIP_SECONDS)
     run = rehearse(config, plan, steps, clips, _say)
     _say(f"telemetry: {run.folder}")
     return run.folder

@@ -88,9 +88,14 @@ def _emulate(tf: Any, plan: DevicePlan) -> None:
     tf.config.set_logical_device_configuration(cpu, logical)
     # Logical CPU devices share one pool: a share of the cores for each device in use,
     # or the data device would slow the model device in a way no GPU does.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    tf.config.threading.set_intra_op_parallelism_threads(max(1, (cores or 1) // len(plan.devices)))
+    tf.config.threading.set_intra_op_parallelism_threads(max(1, _cores() // len(plan.devices)))
     tf.config.threading.set_inter_op_parallelism_threads(max(2, len(plan.devices)))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _opening_lines(plan: DevicePlan) -> list[str]:
@@ -110,8 +115,15 @@ def _opening_lines(plan: DevicePlan) -> list[str]:
             f"   Memory cap for model GPU: {plan.caps_mb[1]} MB",
         ]
     elif plan.emulated:
-        stand_ins = ", ".join(f"{device} for GPU {device[-1]}" for device in plan.devices)
+        stand_ins = ", ".join(
+            f"{device} for GPU {device.rpartition(':')[2]}" for device in plan.devices
+        )
         lines.append(f"   Emulated on the CPU: {stand_ins}; memory is neither capped nor grown")
+        if len(plan.devices) > _cores():
+            lines.append(
+                f"   ⚠ {len(plan.devices)} emulated devices share {_cores()} cores and take turns: "
+                "their speeds say little"
+            )
     else:
         lines += [
             "   Configured memory growth for data GPU",

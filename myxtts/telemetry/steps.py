@@ -29,6 +29,8 @@ class StepTimes:
     """The part "wait" by what the producer was doing meanwhile; "handover" is the rest."""
     busy: float
     """How long the model device worked on it."""
+    audio: float = 0.0
+    """Sound in its batch."""
 
 
 @dataclass
@@ -55,14 +57,20 @@ class StepLedger:
         self._device_free = 0.0
         recorder.on_span = self._see
 
-    def completed(self, step: int, at: float) -> StepTimes:
+    def completed(self, step: int, at: float, audio: float = 0.0) -> StepTimes:
         """Closes the books of a step whose results were there at `at`."""
         cycle = self._open.pop(step)
         done = cycle.end if self._synchronous else at
         busy = done - max(cycle.dispatched, self._device_free)
         self._device_free = done
         times = StepTimes(
-            step, cycle.start, cycle.end - cycle.start, cycle.parts, cycle.waits, max(0.0, busy)
+            step=step,
+            start=cycle.start,
+            seconds=cycle.end - cycle.start,
+            parts=cycle.parts,
+            waits=cycle.waits,
+            busy=max(0.0, busy),
+            audio=audio,
         )
         self._write(times)
         return times
@@ -108,6 +116,7 @@ class StepLedger:
                 "parts": _rounded(times.parts),
                 "waits": _rounded(times.waits),
                 "busy": {self._device: round(times.busy, 7)},
+                "audio": round(times.audio, 3),
             }
         )
 

@@ -20,6 +20,8 @@ class Verdict:
     """Median from one step's end to the next."""
     busy: float
     """Share of the time in which the model device worked."""
+    audio_rate: float
+    """Seconds of sound learned from in a second."""
     waits: Mapping[str, float]
     """Share of the time in which it waited, by cause: read, extract, transfer, handover, host."""
 
@@ -44,22 +46,33 @@ def judge(times: Sequence[StepTimes]) -> Verdict:
     scale = min(1.0, idle / waited) if waited else 0.0
     waits = {cause: seconds * scale / whole for cause, seconds in causes.items()}
     waits["host"] = max(0.0, idle - waited * scale) / whole
-    return Verdict(len(times), median(step.seconds for step in times), busy / whole, waits)
+    return Verdict(
+        steps=len(times),
+        step_seconds=median(step.seconds for step in times),
+        busy=busy / whole,
+        audio_rate=sum(step.audio for step in times) / whole,
+        waits=waits,
+    )
 
 
-def verdict_line(
-    step: int, values: Mapping[str, float], verdict: Verdict, waiting: int, depth: int
-) -> str:
-    """The log line of a step."""
-    data = verdict.waits.get("read", 0.0) + verdict.waits.get("extract", 0.0)
+def verdict_line(step: int, values: Mapping[str, float], verdict: Verdict, queue: str) -> str:
+    """The log line of a step; `queue` is as in "3/3"."""
+    waits = verdict.waits
+    data = waits.get("read", 0.0) + waits.get("extract", 0.0)
+    transfer = waits.get("transfer", 0.0) + waits.get("handover", 0.0)
     parts = [
         f"step {step}",
         *(f"{name} {value:.4g}" for name, value in values.items()),
         f"{verdict.step_seconds * 1000:.0f} ms",
-        f"model busy {verdict.busy:.0%}",
-        f"waits: data {data:.0%} transfer {verdict.waits.get('transfer', 0.0):.0%}"
-        f" host {verdict.waits['host']:.0%}",
-        f"queue {waiting}/{depth}",
+        f"{verdict.audio_rate:.0f} s audio/s",
+        f"model busy {percent(verdict.busy)}",
+        f"waits: data {percent(data)} transfer {percent(transfer)} host {percent(waits['host'])}",
+        f"queue {queue}",
         verdict.bound,
     ]
     return " · ".join(parts)
+
+
+def percent(share: float) -> str:
+    """A share as people read it: "97 %"."""
+    return f"{100 * share:.0f} %"
