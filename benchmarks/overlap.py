@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
+import numpy as np
 import tensorflow as tf
 
 from myxtts.batch import Batch
 from myxtts.config import DevicesConfig
 from myxtts.devices import DevicePlan, explicit_moves, open_devices, plan_devices
-from myxtts.pipeline import Program, extract, run_ahead, transfer
+from myxtts.pipeline import Program, extract, move, run_ahead, transfer
+from myxtts.telemetry.alarms import variation
 from myxtts.telemetry.record import Recorder
 
 BATCH_SHAPE = (256, 8192)  # float32: 8 MB
@@ -57,16 +59,16 @@ class Sides:
     produce: Program
     step: Program
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[tuple[Batch, ...]]:
         """The producer's stages, as training has them: read, extract, transfer."""
         with tf.device(self.plan.data):
             clips = tf.zeros(BATCH_SHAPE)
         raw = (Batch(number, (), clips) for number in itertools.count())
-        return transfer(extract(raw, self.produce, SILENT), self.plan.model, SILENT)
+        return transfer(extract(raw, self.produce, SILENT), self.plan.models, SILENT)
 
-    def learn(self, batch: Batch) -> None:
+    def learn(self, hands: tuple[Batch, ...]) -> None:
         """One step; on a CPU device it is over when the call returns."""
-        self.step(batch.tensors)
+        self.step(hands[0].tensors)
 
 
 SILENT = Recorder()
@@ -140,7 +142,7 @@ def limit_period(sides: Sides, seconds: float) -> float:
     return max(unlinked_periods([lambda: next(made), lambda: sides.learn(ready)], seconds))
 
 
-def step_periods(batches: Iterator[Batch], sides: Sides, steps: int) -> list[float]:
+def step_periods(batches: Iterator[tuple[Batch, ...]], sides: Sides, steps: int) -> list[float]:
     """Seconds from step's end to step's end, after a warm-up."""
     ends = []
     with explicit_moves():
@@ -157,22 +159,23 @@ def linked_periods(sides: Sides, depth: int, steps: int) -> list[float]:
         return step_periods(ahead, sides, steps)
 
 
-def handover_seconds(sides: Sides, batches: int) -> float:
-    """Per batch: transfer, ring and both threads' work, when neither side computes anything."""
-    ready = next(sides.batches())
-    raw = (Batch(number, (), ready.tensors) for number in itertools.count())
-    back_and_forth = transfer(transfer(raw, sides.plan.data, SILENT), sides.plan.model, SILENT)
-    with run_ahead(back_and_forth, 3) as ahead:
+def handover_seconds(sides: Sides, batches: int, *, copied: bool) -> float:
+    """Per batch: transfer, ring and both threads' work, when neither side computes anything.
+
+    CPU devices share memory, so by itself a move copies nothing; `copied` adds a real copy.
+    """
+    (ready,) = next(sides.batches())
+    clips = move(ready.tensors, sides.plan.data)
+    raw: Iterator[Batch] = (Batch(number, (), clips) for number in itertools.count())
+    if copied:
+        raw = extract(raw, Program(lambda x: x + 1.0, sides.plan.data, name="copy"), SILENT)
+    with run_ahead(transfer(raw, sides.plan.models, SILENT), 3) as ahead:
+        for _ in itertools.islice(ahead, WARM_UP):
+            pass
         start = time.perf_counter()
         for _ in itertools.islice(ahead, batches):
             pass
         return (time.perf_counter() - start) / batches
-
-
-def variation(periods: list[float]) -> float:
-    """Standard deviation over mean."""
-    mean = sum(periods) / len(periods)
-    return float((sum((p - mean) ** 2 for p in periods) / len(periods)) ** 0.5 / mean)
 
 
 def one_round(every: dict[str, Sides], steps: int, seconds: float) -> dict[str, dict[str, float]]:
@@ -189,13 +192,17 @@ def one_round(every: dict[str, Sides], steps: int, seconds: float) -> dict[str, 
             "limit_ms": limit * 1000,
             "linked_ms": mean * 1000,
             "efficiency": limit / mean,
-            "variation": variation(linked),
+            "variation": variation(np.array(linked)),
         }
     mean = sum(sequential) / len(sequential)
-    figures["balanced, sequential"] = {"linked_ms": mean * 1000, "variation": variation(sequential)}
+    figures["balanced, sequential"] = {
+        "linked_ms": mean * 1000,
+        "variation": variation(np.array(sequential)),
+    }
     for name in ("balanced, double buffer", "balanced"):
         figures[name]["speed_up"] = mean * 1000 / figures[name]["linked_ms"]
-    figures["hand-over of 8 MB"] = {"linked_ms": handover_seconds(balanced, 500) * 1000}
+    for name, copied in (("hand-over of 8 MB, shared", False), ("the same, copied", True)):
+        figures[name] = {"linked_ms": handover_seconds(balanced, 500, copied=copied) * 1000}
     return figures
 
 

@@ -2,27 +2,43 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 import numpy as np
 
+from myxtts.config import Config, load_config
 from myxtts.errors import UserError
-from myxtts.telemetry.alarms import Alarm, oscillation, step_time_variation, variation
+from myxtts.run import CONFIG_FILE, beats
+from myxtts.telemetry import growth, periods
+from myxtts.telemetry.alarms import (
+    Alarm,
+    memory_growth,
+    oscillation,
+    step_time_variation,
+    variation,
+)
 from myxtts.telemetry.record import FILE, read_events
 from myxtts.telemetry.steps import StepTimes
 from myxtts.telemetry.verdict import Verdict, judge, percent
 
 WARM_UP = 2
 """Steps at the start that compile and fill, and so tell nothing of the rest."""
-STAGES = ("read", "extract", "transfer", "blocked", "wait", "step", "results", "log")
-OSCILLATION_ALPHA = 1e-3
-VARIATION_LIMIT = 0.30
+STAGES = ("read", "extract", "transfer", "blocked", "wait", "step", "results", "books", "log")
+
+FIELDS = tuple(field.name for field in fields(StepTimes))
+
+TESTS: Mapping[str, int] = {
+    "step-time-variation": periods.FEWEST_STEPS,
+    "oscillation": periods.FEWEST_STEPS,
+    "memory-growth": growth.FEWEST_STEPS,
+}
+"""The steps that each test needs before it can say anything."""
 
 REMEDIES: Mapping[str, str] = {
-    "read": "reading is slow: more threads (--num-workers 24), a local SSD, prepared shards",
+    "read": "reading is slow: more clips kept ready (--buffer-size 100), a local SSD",
     "extract": "the data device is the slower one: let two share it (--data-gpu 0,1), "
     "or compute features once and keep them",
     "transfer": "moving batches is slow: smaller batches, or GPUs that reach each other directly "
@@ -61,6 +77,8 @@ class Profile:
     """Share of the time in which the data device ran its program."""
     megabytes_moved: float
     """Per batch."""
+    nvml: Mapping[str, tuple[float, float]]
+    """By device, the medians of NVML's own utilisation in percent and of power in watts."""
     peaks: Mapping[str, int]
     """Greatest bytes in use, by device; the host's are resident."""
     alarms: tuple[Alarm, ...]
@@ -89,8 +107,9 @@ def read_profile(folder: Path) -> Profile:
         variation=variation(seconds),
         data_busy=min(1.0, extracting / (end - start)),
         megabytes_moved=_moved(events),
+        nvml=_nvml(events),
         peaks=_peaks(events),
-        alarms=tuple(_alarms(events, times)),
+        alarms=tuple(_alarms(folder, events, times)),
     )
 
 
@@ -107,14 +126,19 @@ def profile_lines(profile: Profile) -> Iterable[str]:
 
 
 def diagnosis_lines(profile: Profile) -> Iterable[str]:
-    """What is wrong, each with the setting to change; or that nothing is."""
+    """What is wrong, each with the setting to change; what is not; and what could not be judged."""
     yield from verdict_lines(profile)
     for alarm in profile.alarms:
         yield f"⚠ {alarm.name}: {alarm.message}"
         yield f"  change: {alarm.flag}"
-    if not profile.alarms:
-        limit = percent(VARIATION_LIMIT)
-        yield f"✅ no uneven steps (limit {limit}), no oscillation, no growing memory"
+    alarmed = {alarm.name for alarm in profile.alarms}
+    for name, needed in TESTS.items():
+        if name in alarmed:
+            continue
+        if profile.verdict.steps < needed:
+            yield f"– {name}: not judged, {profile.verdict.steps} of {needed} steps"
+        else:
+            yield f"✅ {name}: none in {profile.verdict.steps} steps"
 
 
 def verdict_lines(profile: Profile) -> Iterable[str]:
@@ -127,6 +151,8 @@ def verdict_lines(profile: Profile) -> Iterable[str]:
         f"{verdict.audio_rate:.0f} s audio/s · "
         f"{profile.megabytes_moved:.1f} MB moved a batch"
     )
+    for device, (utilisation, watts) in profile.nvml.items():
+        yield f"NVML: {device} {utilisation:.0f} % utilisation, {watts:.0f} W"
     peaks = (f"{device or 'host'} {peak / 1e6:.0f} MB" for device, peak in profile.peaks.items())
     yield "greatest memory: " + " · ".join(peaks)
     waits = " · ".join(
@@ -151,20 +177,23 @@ def _stages(spans: list[dict[str, Any]], whole: float) -> Iterable[Stage]:
 
 
 def _step_times(event: dict[str, Any]) -> StepTimes:
-    return StepTimes(
-        event["step"],
-        event["start"],
-        event["seconds"],
-        event["parts"],
-        event["waits"],
-        sum(event["busy"].values()),
-        event["audio"],
-    )
+    return StepTimes(**{name: event[name] for name in FIELDS})
 
 
 def _moved(events: list[dict[str, Any]]) -> float:
     moved = [e["value"] for e in events if e["kind"] == "count" and e["name"] == "bytes_moved"]
     return median(moved) / 1e6 if moved else 0.0
+
+
+def _nvml(events: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    cards = [event for event in events if event["kind"] == "gpu"]
+    return {
+        device: (
+            median(card["utilisation_percent"] for card in cards if card["device"] == device),
+            median(card["power_watts"] for card in cards if card["device"] == device),
+        )
+        for device in dict.fromkeys(card["device"] for card in cards)
+    }
 
 
 def _peaks(events: list[dict[str, Any]]) -> dict[str, int]:
@@ -175,16 +204,33 @@ def _peaks(events: list[dict[str, Any]]) -> dict[str, int]:
     return peaks
 
 
-def _alarms(events: list[dict[str, Any]], times: list[StepTimes]) -> Iterable[Alarm]:
+def _alarms(folder: Path, events: list[dict[str, Any]], times: list[StepTimes]) -> Iterable[Alarm]:
     """What the run itself raised, and what a look at the whole of it shows besides."""
     raised = [Alarm(e["name"], e["message"], e["flag"]) for e in events if e["kind"] == "alarm"]
     yield from raised
+    names = {alarm.name for alarm in raised}
+    yield from (alarm for alarm in _looks(folder, events, times) if alarm.name not in names)
+
+
+def _looks(folder: Path, events: list[dict[str, Any]], times: list[StepTimes]) -> Iterable[Alarm]:
+    config = _config_of(folder)
+    limits = config.telemetry
     seconds = [step.seconds for step in times]
     causes = sorted({cause for step in times for cause in step.waits})
     waits = {cause: [step.waits.get(cause, 0.0) for step in times] for cause in causes}
-    looks = (
-        step_time_variation(seconds, waits, VARIATION_LIMIT),
-        oscillation(seconds, {}, OSCILLATION_ALPHA),
-    )
-    names = {alarm.name for alarm in raised}
-    yield from (alarm for alarm in looks if alarm and alarm.name not in names)
+    used = [event["memory"] for event in events if event["kind"] == "step"]
+    looks = [
+        step_time_variation(seconds, waits, limits.step_variation_limit),
+        oscillation(seconds, beats(config), limits.false_alarm_rate),
+        *(
+            memory_growth([each[device] for each in used], device, limits.false_alarm_rate)
+            for device in used[-1]
+        ),
+    ]
+    return [alarm for alarm in looks if alarm]
+
+
+def _config_of(folder: Path) -> Config:
+    """The settings that the run itself had."""
+    file = folder / CONFIG_FILE
+    return load_config(file if file.is_file() else None)

@@ -18,10 +18,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from myxtts.batch import Batch, Tensors
-from myxtts.config import Config, ModelConfig, TrainingConfig
+from myxtts.config import Config, DataConfig, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.errors import UserError
-from myxtts.pipeline import Program, RunAhead, deal, extract, finish, is_on, move, run_ahead
+from myxtts.pipeline import Program, RunAhead, extract, finish, is_on, move, run_ahead, transfer
 from myxtts.run import Learned, Run, Say, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
@@ -55,15 +55,20 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
     """Runs `steps` steps of the whole pipeline and gives the closed run with its books."""
     for line in pipeline_lines(config, plan):
         say(line)
-    periods = {
-        "pipeline.depth": config.pipeline.depth,
-        "training.log_every": config.training.log_every,
-    }
-    with open_run(config, plan, periods) as run:
+    with open_run(config, plan) as run:
         learner = Learner(config.model, config.training, plan.models)
-        batches = rehearsal_batches(clips, config, plan, run.recorder)
-        with run_ahead(batches, config.pipeline.depth, run.recorder) as ahead, explicit_moves():
+        features = Program(log_mel, plan.data, name="extract")
+        with (
+            prefetch(clips, config, plan, run.recorder) as raw,
+            run_ahead(
+                transfer(extract(raw, features, run.recorder), plan.models, run.recorder),
+                config.pipeline.depth,
+                run.recorder,
+            ) as ahead,
+            explicit_moves(),
+        ):
             wait_for_batches(ahead, config, plan, say)
+            programs = [features, *learner.programs]
             # The range comes first, so zip never draws a batch it will not use.
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
                 with run.step(step):
@@ -71,9 +76,9 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
                 names = tuple(name for hand in hands for name in hand.clips)
                 run.queued(step, Learned(names, len(names) * clips.seconds), results)
                 if step % config.training.log_every == 0:
-                    run.log(ahead, learner.traces, say)
+                    run.log(ahead, count_traces(programs), say)
             run.settle()
-            run.log(ahead, learner.traces, say)
+            run.log(ahead, count_traces(programs), say)
     return run
 
 
@@ -86,7 +91,7 @@ def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
         "🚀 Intelligent GPU Pipeline: Multi-GPU Mode",
         f"   - Data Processing GPU: {plan.data_index}",
         f"   - Model Training GPU: {indices}",
-        f"   - Prefetching to {plan.data} with buffer_size={max(6, config.data.buffer_size // 2)}",
+        f"   - Prefetching to {plan.data} with buffer_size={clips_on_data_device(config.data)}",
         f"🎯 Multi-GPU Mode: Model will be placed on {', '.join(plan.models)}",
         f"   (Original GPU {indices} is now mapped to {', '.join(d[1:] for d in plan.models)})",
         *(f"Creating model on device: {device}" for device in plan.models),
@@ -104,13 +109,16 @@ def wait_for_batches(ahead: RunAhead[Any], config: Config, plan: DevicePlan, say
     say("✅ Model training starting now")
 
 
-def rehearsal_batches(
-    clips: Clips, config: Config, plan: DevicePlan, recorder: Recorder
-) -> Iterator[tuple[Batch, ...]]:
-    """Noise read, made into features on the data device, dealt to the model devices."""
+def prefetch(clips: Clips, config: Config, plan: DevicePlan, recorder: Recorder) -> RunAhead[Batch]:
+    """Clips of raw sound, made ready on the data device before it asks for them."""
     raw = read_noise(clips, config.training.seed, plan.data, recorder)
-    features = Program(log_mel, plan.data, name="extract")
-    return deal(extract(raw, features, recorder), plan.models, recorder)
+    batches = max(1, clips_on_data_device(config.data) // clips.batch_size)
+    return run_ahead(raw, batches, recorder, thread="reader")
+
+
+def clips_on_data_device(data: DataConfig) -> int:
+    """Half of the clips that are kept ready, and never fewer than six, as the guides have it."""
+    return max(6, data.buffer_size // 2)
 
 
 def read_noise(clips: Clips, seed: int, device: str, recorder: Recorder) -> Iterator[Batch]:
@@ -150,17 +158,13 @@ class Learner:
     def __call__(self, hands: tuple[Batch, ...]) -> dict[str, tf.Tensor]:
         """One step on one batch; the scalars are still on the first model device."""
         first = self._copies[0].device
-        losses, gradients = zip(
-            *(copy.gradients(hand.tensors) for copy, hand in zip(self._copies, hands, strict=True)),
-            strict=True,
-        )
-        shared = gradients[0]
+        found = [c.gradients(hand.tensors) for c, hand in zip(self._copies, hands, strict=True)]
+        loss, shared = found[0]
         if len(hands) > 1:
-            gathered = [move(each, first) for each in gradients]
-            shared = self._mean(gathered)
+            loss, shared = self._mean([move(each, first) for each in found])
         for copy in self._copies:
             copy.update(shared if copy.device == first else move(shared, copy.device))
-        return {"loss": losses[0]}
+        return {"loss": loss}
 
     def weights(self, device: str) -> list[NDArray[np.float32]]:
         """The weights of the copy on a device."""
@@ -173,13 +177,14 @@ class Learner:
         return {copy.device: copy.places for copy in self._copies}
 
     @property
-    def traces(self) -> dict[str, int]:
-        """How often each program was traced."""
-        return {
-            f"{name} on {copy.device}": program.traces
-            for copy in self._copies
-            for name, program in (("gradients", copy.gradients), ("update", copy.update))
-        }
+    def programs(self) -> list[Program]:
+        """Everything it has compiled."""
+        return [p for copy in self._copies for p in (copy.gradients, copy.update)] + [self._mean]
+
+
+def count_traces(programs: Sequence[Program]) -> dict[str, int]:
+    """How often each program was traced, by its name and device."""
+    return {f"{program.name} on {program.device}": program.traces for program in programs}
 
 
 class _Copy:
@@ -230,8 +235,10 @@ def _network(model: ModelConfig) -> keras.Model:
     return keras.Model(token, keras.layers.Dense(token.shape[-1])(hidden))
 
 
-def _mean(gathered: list[list[tf.Tensor]]) -> list[tf.Tensor]:
-    return [tf.add_n(list(each)) / len(gathered) for each in zip(*gathered, strict=True)]
+def _mean(found: list[tuple[tf.Tensor, list[tf.Tensor]]]) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    losses, gradients = zip(*found, strict=True)
+    means = [tf.add_n(list(each)) / len(found) for each in zip(*gradients, strict=True)]
+    return tf.add_n(list(losses)) / len(found), means
 
 
 def try_transfer(source: str, target: str, megabytes: int) -> float:
@@ -249,10 +256,11 @@ def try_transfer(source: str, target: str, megabytes: int) -> float:
 
 
 def count_overlaps(folder: Path) -> int:
-    """In how many steps of a run some batch was being extracted."""
+    """In how many steps of a run, as the device worked, some batch was being extracted."""
     spans = [event for event in read_events(folder / FILE) if event["kind"] == "span"]
     made = [_interval(span) for span in spans if span["name"] == "extract"]
-    steps = [_interval(span) for span in spans if span["name"] == "step"]
+    # The device's own lane: in the loop's a step is over when it is queued.
+    steps = [_interval(s) for s in spans if s["name"] == "step" and s["thread"] == "device"]
     return sum(any(start < end_ and start_ < end for start_, end_ in made) for start, end in steps)
 
 

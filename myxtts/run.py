@@ -22,6 +22,7 @@ from myxtts.telemetry.verdict import Verdict, judge, verdict_line
 
 Say = Callable[[str], None]
 
+CONFIG_FILE = "config.yaml"
 KEPT_STEPS = 10_000
 """Steps whose times stay in memory; all of them are in the run's folder."""
 
@@ -75,14 +76,16 @@ class Run:
         return self.recorder.span(name)
 
     def step(self, number: int) -> Span:
-        """Times the step itself."""
-        return self.recorder.span("step", self._plan.model, number)
+        """Times the queueing of a step; the ledger adds the device's own lane when it is done."""
+        return self.recorder.span("step", batch=number)
 
     def queued(self, number: int, batch: Learned, results: Mapping[str, Any]) -> None:
         """Takes a step's scalars on the device, and books the steps that are finished by now."""
         self._queued[number] = batch
-        for result in self._late.put(number, results):
-            self._book(result.step, result.values, result.at)
+        finished = self._late.put(number, results)
+        with self.recorder.span("books"):
+            for result in finished:
+                self._book(result.step, result.values, result.at)
 
     def settle(self) -> None:
         """Waits for every queued step and books it."""
@@ -129,8 +132,8 @@ class Run:
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
         batch = self._queued.pop(step)
         self._first = self._first or step
-        self._memory[step] = sample_memory(self._plan).used
-        times = self._ledger.completed(step, at, batch.audio_seconds)
+        memory = self._memory[step] = sample_memory(self._plan).used
+        times = self._ledger.completed(step, at, batch.audio_seconds, memory)
         self.times.append(times)
         self._window.append(times)
         self.values = values
@@ -142,15 +145,23 @@ class Run:
                 )
 
 
+def beats(config: Config) -> dict[str, int]:
+    """What happens every so many steps, by the setting that says how many."""
+    return {
+        "pipeline.depth": config.pipeline.depth,
+        "training.log_every": config.training.log_every,
+    }
+
+
 @contextlib.contextmanager
-def open_run(config: Config, plan: DevicePlan, known_periods: Mapping[str, int]) -> Iterator[Run]:
+def open_run(config: Config, plan: DevicePlan) -> Iterator[Run]:
     """A new folder under `telemetry.runs`, and the books of one run in it."""
     folder = _new_folder(config.telemetry.runs)
-    (folder / "config.yaml").write_text(to_yaml(config), encoding="utf-8")
+    (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
     limits = AlarmLimits(
         variation=config.telemetry.step_variation_limit,
         log_every=config.training.log_every,
-        known_periods=known_periods,
+        known_periods=beats(config),
         false_alarms=config.telemetry.false_alarm_rate,
         results_lag=config.telemetry.results_lag,
     )

@@ -136,9 +136,10 @@ def _check_transfer(_config: Config, plan: DevicePlan, checks: Checklist) -> Non
 
     for device in plan.models:
         seconds = try_transfer(plan.data, device, BATCH_MB)
+        how = "copied" if plan.gpus else "shared, as CPU devices do,"
         checks.passed(
             f"Data transfer successful: {plan.data} to {device}, "
-            f"{BATCH_MB} MB in {seconds * 1000:.2f} ms, every value equal"
+            f"{BATCH_MB} MB {how} in {seconds * 1000:.2f} ms, every value equal"
         )
 
 

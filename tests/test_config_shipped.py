@@ -13,41 +13,11 @@ from myxtts.config import (
     Config,
     load_config,
 )
+from myxtts.config.awaited import AWAITED
 from myxtts.config.problems import wants, written
 from myxtts.config.settings import leaves, sections
 
 ROOT = Path(__file__).parents[1]
-
-# Settings that nothing reads yet, and the module that will. The tests let the table only shrink.
-AWAITED = {
-    "data.val": "prepare",
-    "data.num_workers": "reader",
-    "data.prefetch_buffer_size": "reader",
-    "data.prefetch_to_gpu": "train",
-    "data.use_tf_native_loading": "reader",
-    "model.size": "train",
-    "model.gpt.heads": "gpt",
-    "model.gpt.text_tokens": "gpt",
-    "model.gpt.max_text_tokens": "gpt",
-    "model.gpt.audio_tokens": "gpt",
-    "model.gpt.max_audio_tokens": "gpt",
-    "model.codec.codes": "codec",
-    "model.codec.code_width": "codec",
-    "model.codec.width": "codec",
-    "model.codec.residual_blocks": "codec",
-    "model.vocoder.width": "vocoder",
-    "model.vocoder.upsample_rates": "vocoder",
-    "model.vocoder.upsample_kernels": "vocoder",
-    "model.vocoder.residual_kernels": "vocoder",
-    "model.vocoder.residual_dilations": "vocoder",
-    "model.speaker.width": "speaker",
-    "model.speaker.filters": "speaker",
-    "model.speaker.blocks": "speaker",
-    "training.epochs": "train",
-    "training.gradient_accumulation_steps": "train",
-    "training.mixed_precision": "train",
-    "training.recompute": "train",
-}
 
 
 @pytest.fixture

@@ -57,13 +57,13 @@ class Trial:
                 clip = tf.ones([192, 192])
             yield Batch(number, ("a",), clip)
 
-    def ahead(self) -> RunAhead[Batch]:
+    def ahead(self) -> RunAhead[tuple[Batch, ...]]:
         stages = extract(self.clips(), self.features, SILENT)
-        return run_ahead(transfer(stages, self.plan.model, SILENT), 3)
+        return run_ahead(transfer(stages, self.plan.models, SILENT), 3)
 
     def loop(self, stop_at: int = -1) -> None:
         with LateResults(2, SILENT) as late, self.ahead() as ahead, explicit_moves():
-            for number, batch in enumerate(ahead):
+            for number, (batch,) in enumerate(ahead):
                 late.put(number, self.step(batch.tensors))
                 if number == stop_at:
                     raise Death("step")

@@ -1,7 +1,7 @@
 """Programs, moves and late results on logical CPU devices: the real code, no mocks."""
 
-import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +13,12 @@ from myxtts.pipeline import (
     LateResults,
     Program,
     WrongDeviceError,
-    deal,
     extract,
     move,
     run_ahead,
     transfer,
 )
-from myxtts.telemetry.record import Recorder
+from myxtts.telemetry.record import FILE, Recorder, open_recorder, read_events
 
 SILENT = Recorder()
 
@@ -40,9 +39,9 @@ def doubled(values: tf.Tensor) -> dict[str, tf.Tensor]:
 
 def test_a_batch_is_made_on_the_data_device_and_lands_on_the_model_device(plan: DevicePlan) -> None:
     program = Program(doubled, plan.data)
-    stages = transfer(extract(raw_batches(plan, 3), program, SILENT), plan.model, SILENT)
+    stages = transfer(extract(raw_batches(plan, 3), program, SILENT), plan.models, SILENT)
     with run_ahead(stages) as ahead:
-        batches = list(ahead)
+        batches = [batch for (batch,) in ahead]
     assert [batch.number for batch in batches] == [0, 1, 2]
     assert all(b.tensors["twice"].device.endswith("CPU:1") for b in batches)
     assert [b.tensors["twice"].numpy().tolist() for b in batches] == [[0, 2], [2, 4], [4, 6]]
@@ -82,6 +81,34 @@ def test_a_device_named_inside_a_loop_of_a_program_is_found(plan: DevicePlan) ->
         Program(strays, plan.model)(on(plan.model, 1.0))
 
 
+def test_a_program_that_reads_a_foreign_variable_is_refused(plan: DevicePlan) -> None:
+    with tf.device(plan.data):
+        weight = tf.Variable(2.0)
+    with pytest.raises(WrongDeviceError, match=r"reads a resource that lies on .*CPU:0"):
+        Program(lambda x: x * weight, plan.model, name="strays")(on(plan.model, 1.0))
+
+
+def test_a_program_that_reads_a_foreign_constant_is_refused(plan: DevicePlan) -> None:
+    table = on(plan.data, *range(2000))
+    with pytest.raises(WrongDeviceError, match=r"reads a float32 that lies on .*CPU:0"):
+        Program(lambda x: x + table, plan.model, name="strays")(on(plan.model, 1.0))
+
+
+def test_features_that_cannot_tell_when_they_are_made_are_refused(plan: DevicePlan) -> None:
+    program = Program(lambda x: tf.cast(x, tf.int32), plan.data, name="codes")
+    with pytest.raises(ValueError, match="a batch of int32 alone"):
+        next(extract(raw_batches(plan, 1), program, SILENT))
+
+
+def test_between_cpu_devices_no_byte_is_copied_and_none_is_counted(
+    plan: DevicePlan, tmp_path: Path
+) -> None:
+    recorder = open_recorder(tmp_path, {})
+    next(transfer(raw_batches(plan, 1), plan.models, recorder))
+    counts = [e for e in read_events(tmp_path / FILE) if e["kind"] == "count"]
+    assert [(e["name"], e["value"]) for e in counts] == [("bytes_moved", 0)]
+
+
 @pytest.mark.parametrize("jit", [False, True])
 def test_one_shape_is_traced_once(plan: DevicePlan, jit: bool) -> None:
     program = Program(lambda x: x * 3, plan.model, jit=jit, name="triple")
@@ -114,14 +141,14 @@ def test_leaving_explicit_moves_allows_copies_again(plan: DevicePlan) -> None:
 
 
 def test_transfer_leaves_no_device_scope_behind(plan: DevicePlan) -> None:
-    batches = transfer(raw_batches(plan, 2), plan.model, SILENT)
+    batches = transfer(raw_batches(plan, 2), plan.models, SILENT)
     next(batches)
     assert tf.ones([1]).device.endswith("CPU:0")
 
 
 def test_rows_are_dealt_in_order_to_every_model_device(plan: DevicePlan) -> None:
     devices = ("/CPU:1", "/CPU:2")
-    (hands,) = deal(raw_batches(plan, 1), devices, SILENT)
+    (hands,) = transfer(raw_batches(plan, 1), devices, SILENT)
     assert [hand.clips for hand in hands] == [("a",), ("b",)]
     assert [float(hand.tensors[0]) for hand in hands] == [0.0, 1.0]
     assert [hand.tensors.device[-5:] for hand in hands] == ["CPU:1", "CPU:2"]
@@ -129,7 +156,7 @@ def test_rows_are_dealt_in_order_to_every_model_device(plan: DevicePlan) -> None
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(plan: DevicePlan) -> None:
     with pytest.raises(ValueError, match="batch 0 has 2 clips, which 3 model devices"):
-        next(deal(raw_batches(plan, 1), ("/CPU:1", "/CPU:2", "/CPU:3"), SILENT))
+        next(transfer(raw_batches(plan, 1), ("/CPU:1", "/CPU:2", "/CPU:3"), SILENT))
 
 
 def test_move_keeps_the_nest_and_its_values(plan: DevicePlan) -> None:
@@ -159,7 +186,7 @@ def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
             yield batch
 
     program = Program(doubled, plan.data)
-    with run_ahead(transfer(extract(watched(), program, SILENT), plan.model, SILENT), 3) as ahead:
-        batch = next(itertools.islice(ahead, 1))
+    with run_ahead(transfer(extract(watched(), program, SILENT), plan.models, SILENT), 3) as ahead:
+        (batch,) = next(ahead)
         assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
         assert (batch.number, made) == (0, [0, 1, 2, 3])

@@ -12,7 +12,15 @@ from myxtts.batch import Batch
 from myxtts.config import Config, DevicesConfig, load_config
 from myxtts.devices import DevicePlan, plan_devices
 from myxtts.pipeline import Program, extract, move, transfer
-from myxtts.rehearsal import Clips, Learner, log_mel, read_noise, rehearse
+from myxtts.rehearsal import (
+    Clips,
+    Learner,
+    count_overlaps,
+    count_traces,
+    log_mel,
+    read_noise,
+    rehearse,
+)
 from myxtts.run import Learned, NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
@@ -35,17 +43,14 @@ def test_every_step_is_booked_once_and_in_order(run: Run) -> None:
 
 
 def test_the_parts_of_real_steps_sum_to_their_time_within_two_percent(run: Run) -> None:
-    # Over all steps, so that one hiccup of a shared machine between two spans does not count.
-    whole = sum(times.seconds for times in run.times)
-    parts = sum(sum(times.parts.values()) for times in run.times)
-    assert parts == pytest.approx(whole, rel=0.02)
+    covered = sorted(sum(times.parts.values()) / times.host_seconds for times in run.times)
+    assert 0.98 < covered[len(covered) // 2] <= 1.0 + 1e-9
+    whole = sum(times.host_seconds for times in run.times)
+    assert sum(sum(t.parts.values()) for t in run.times) == pytest.approx(whole, rel=0.02)
 
 
 def test_batches_are_extracted_while_steps_run(run: Run) -> None:
-    spans = [e for e in read_events(run.folder / FILE) if e["kind"] == "span"]
-    steps = [(s["start"], s["start"] + s["seconds"]) for s in spans if s["name"] == "step"]
-    made = [s["start"] for s in spans if s["name"] == "extract"]
-    assert sum(any(start < at < end for at in made) for start, end in steps) > STEPS / 2
+    assert count_overlaps(run.folder) > STEPS / 2
 
 
 def test_the_network_learns(run: Run) -> None:
@@ -57,14 +62,15 @@ def test_every_program_was_traced_once(plan: DevicePlan) -> None:
     learner = Learner(config.model, config.training, plan.models)
     for batch in two_features(plan):
         learner((batch,))
-    assert set(learner.traces.values()) == {1}
+    counts = count_traces(learner.programs)
+    assert {name: n for name, n in counts.items() if n != 1} == {"average on /CPU:1": 0}
 
 
 def two_features(plan: DevicePlan) -> Iterator[Batch]:
     silent = Recorder()
     raw = read_noise(CLIPS, 0, plan.data, silent)
-    made = transfer(extract(raw, Program(log_mel, plan.data), silent), plan.model, silent)
-    yield from (next(made) for _ in range(2))
+    made = transfer(extract(raw, Program(log_mel, plan.data), silent), plan.models, silent)
+    yield from (next(made)[0] for _ in range(2))
 
 
 def test_the_model_and_its_optimizer_live_on_the_model_device(plan: DevicePlan) -> None:
@@ -98,7 +104,7 @@ def test_noise_is_a_function_of_seed_and_number(plan: DevicePlan) -> None:
 def test_a_loss_that_is_no_number_stops_with_step_and_clips(
     plan: DevicePlan, tmp_path: Path
 ) -> None:
-    with open_run(config_in(tmp_path), plan, {}) as run, tf.device(plan.model):
+    with open_run(config_in(tmp_path), plan) as run, tf.device(plan.model):
         with run.step(5):
             loss = tf.constant(float("nan"))
         run.queued(5, Learned(("clip-a", "clip-b"), 2.0), {"loss": loss})
@@ -109,7 +115,7 @@ def test_a_loss_that_is_no_number_stops_with_step_and_clips(
 def test_two_runs_of_one_second_have_two_folders(plan: DevicePlan, tmp_path: Path) -> None:
     folders = set()
     for _ in range(3):
-        with open_run(config_in(tmp_path), plan, {}) as run:
+        with open_run(config_in(tmp_path), plan) as run:
             folders.add(run.folder)
     assert len(folders) == 3
 

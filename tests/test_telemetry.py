@@ -150,15 +150,34 @@ def test_a_wait_is_blamed_on_what_the_producer_was_doing(clock: Clock) -> None:
     recorder, ledger = ledger_of(clock)
 
     def produce() -> None:
-        clock.spend(recorder, "read", 0.03)
+        clock.spend(recorder, "wait", 0.03)  # For clips.
         clock.spend(recorder, "extract", 0.05)
 
     with recorder.span("wait", batch=0):
-        in_thread(threading.Thread(target=produce))
+        in_thread(threading.Thread(target=produce, name="producer"))
         clock.time += 0.02
     clock.spend(recorder, "step", 0.1, batch=1)
     waits = ledger.completed(1, 0.0).waits
     assert waits == pytest.approx({"read": 0.03, "extract": 0.05, "handover": 0.02})
+
+
+def test_only_the_thread_that_fills_the_loops_ring_explains_a_wait(clock: Clock) -> None:
+    recorder, ledger = ledger_of(clock)
+    with recorder.span("wait", batch=0):
+        read = threading.Thread(target=lambda: clock.spend(recorder, "read", 0.1), name="reader")
+        in_thread(read)
+    clock.spend(recorder, "step", 0.1, batch=1)
+    assert ledger.completed(1, 0.0).waits == pytest.approx({"handover": 0.1})
+
+
+def test_the_device_has_a_lane_of_its_own(tmp_path: Path, clock: Clock) -> None:
+    recorder = open_recorder(tmp_path, {})
+    ledger = StepLedger(recorder, "/GPU:1")
+    with recorder.span("step", batch=1):
+        pass
+    ledger.completed(1, recorder.now() + 0.5)
+    lanes = [e for e in read_events(tmp_path / FILE) if e["kind"] == "span"]
+    assert [(e["device"], e["seconds"] > 0.4) for e in lanes] == [("", False), ("/GPU:1", True)]
 
 
 def test_a_gpu_is_busy_from_dispatch_to_result_and_never_twice(clock: Clock) -> None:
@@ -167,12 +186,23 @@ def test_a_gpu_is_busy_from_dispatch_to_result_and_never_twice(clock: Clock) -> 
     clock.spend(recorder, "step", 0.01, batch=2)  # Queued at 0.01, done at 0.20.
     clock.time = 100.5
     clock.spend(recorder, "step", 0.01, batch=3)  # Queued at 0.50, done at 0.60.
-    busy = [ledger.completed(step, at).busy for step, at in ((1, 0.1), (2, 0.2), (3, 0.6))]
-    assert busy == pytest.approx([0.1, 0.1, 0.1])
+    times = [ledger.completed(step, at) for step, at in ((1, 0.1), (2, 0.2), (3, 0.6))]
+    assert [t.busy for t in times] == pytest.approx([0.1, 0.1, 0.1])
+    assert [t.seconds for t in times] == pytest.approx([0.1, 0.1, 0.4])
+
+
+def test_a_gpu_that_lags_behind_the_host_is_never_more_than_wholly_busy(clock: Clock) -> None:
+    recorder, ledger = ledger_of(clock, "/GPU:1")
+    for step in range(1, 13):  # The host queues three at once, and then keeps the device's pace.
+        clock.spend(recorder, "step", 0.002, batch=step)
+        clock.time += 0.0 if step < 3 else 0.098
+    times = [ledger.completed(step, 0.1 * step) for step in range(1, 13)]
+    assert all(t.busy <= t.seconds + 1e-9 for t in times)
+    assert judge(times).busy == pytest.approx(1.0)
 
 
 def step_times(busy: float, **waits: float) -> StepTimes:
-    return StepTimes(1, 0.0, 1.0, {}, waits, busy)
+    return StepTimes(1, 0.0, 1.0, 1.0, {}, waits, busy)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +230,7 @@ def test_the_log_line_carries_its_own_verdict() -> None:
     line = verdict_line(1200, {"loss": 3.21}, verdict, "3/3")
     assert line == (
         "step 1200 · loss 3.21 · 182 ms · 61 s audio/s · model busy 97 % · "
-        "waits: data 1 % transfer 0 % host 2 % · queue 3/3 · compute-bound"
+        "waits: data 1 % transfer 0 % handover 0 % host 2 % · queue 3/3 · compute-bound"
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from myxtts.cli.flags import BATCHES, DEVICES, FILES, MAX_STEPS, TRAINING, Given, takes
+from myxtts.cli.flags import BATCHES, DEVICES, FILES, TRAINING, Given, takes
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
@@ -40,11 +40,6 @@ def train(given: Given) -> None:
         )
     plan = _open(config)
     _say("No --train-data: rehearsing the pipeline on made-up clips; no voice comes of it.")
-    idle = [
-        flag.name for flag in TRAINING if flag.setting in given.settings and flag is not MAX_STEPS
-    ]
-    if idle:
-        _say(f"   {', '.join(idle)}: for real training only, nothing of it shows in a rehearsal")
     _rehearse(config, plan, config.training.max_steps or REHEARSAL_STEPS)
 
 
@@ -162,11 +157,15 @@ def _tell(error: UserError) -> int:
 
 
 def _open(config: "Config") -> "DevicePlan":
+    from myxtts.config import unheard  # noqa: PLC0415
     from myxtts.devices import list_gpus, open_devices, plan_devices, prove_devices  # noqa: PLC0415
 
     plan = plan_devices(config.devices, list_gpus())
     open_devices(plan, _say)
     prove_devices(plan)
+    silent = unheard(config)
+    if silent:
+        _say(f"⚠ nothing in this version reads {', '.join(silent)}")
     return plan
 
 

@@ -65,12 +65,11 @@ BATCHES = (
     Flag("--num-workers", "data.num_workers", int, "Host threads that read clips."),
     Flag("--model-start-delay", "pipeline.model_start_delay", float, "Seconds for the first fill."),
 )
-MAX_STEPS = Flag("--max-steps", "training.max_steps", int, "Steps after which the run ends.")
 TRAINING = (
     Flag("--train-data", "data.train", Path, "Folder or list of clips to learn from."),
     Flag("--val-data", "data.val", Path, "Folder or list of clips that only judge."),
     Flag("--epochs", "training.epochs", int, "Passes over the clips."),
-    MAX_STEPS,
+    Flag("--max-steps", "training.max_steps", int, "Steps after which the run ends."),
     Flag("--grad-accum", "training.gradient_accumulation_steps", int, "Batches in one update."),
     Flag("--mixed-precision", "training.mixed_precision", bool, "Computes in 16 bits."),
     Flag("--optimization-level", "training.recompute", str, "basic, or enhanced: less memory."),

@@ -1,5 +1,6 @@
 """Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
 
+from myxtts.config.awaited import unheard
 from myxtts.config.base import Settings
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
 from myxtts.config.load import differences, json_schema, load_config, to_yaml
@@ -37,4 +38,5 @@ __all__ = [
     "json_schema",
     "load_config",
     "to_yaml",
+    "unheard",
 ]

@@ -3,7 +3,7 @@
 from myxtts.pipeline.program import Program, WrongDeviceError, is_on
 from myxtts.pipeline.results import LateResults, StepResult
 from myxtts.pipeline.ring import ProducerDiedError, ProducerStuckError, RunAhead, run_ahead
-from myxtts.pipeline.stages import deal, extract, finish, move, transfer
+from myxtts.pipeline.stages import extract, finish, move, transfer
 
 __all__ = [
     "LateResults",
@@ -13,7 +13,6 @@ __all__ = [
     "RunAhead",
     "StepResult",
     "WrongDeviceError",
-    "deal",
     "extract",
     "finish",
     "is_on",

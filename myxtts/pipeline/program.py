@@ -43,7 +43,9 @@ class Program:
 
     def _trace(self, *arguments: Any) -> Any:
         results = self._body(*arguments)
-        self._check_graph(tf.compat.v1.get_default_graph().as_graph_def())
+        graph = tf.compat.v1.get_default_graph()
+        self._check_graph(graph.as_graph_def())
+        self._check_captures(graph)
         return results
 
     def _check_arguments(self, arguments: tuple[Any, ...]) -> None:
@@ -52,6 +54,15 @@ class Program:
                 raise WrongDeviceError(
                     f"program {self.name} runs on {self.device} and was given a tensor "
                     f"{tensor.dtype.name}{list(tensor.shape)} on {tensor.device}: transfer it first"
+                )
+
+    def _check_captures(self, graph: Any) -> None:
+        """A variable or a constant from outside would be read across devices at every call."""
+        for outer, _inner in graph.captures:
+            if not is_on(outer, self.device):
+                raise WrongDeviceError(
+                    f"program {self.name} runs on {self.device} and reads a {outer.dtype.name} "
+                    f"that lies on {outer.device}"
                 )
 
     def _check_graph(self, graph: Any) -> None:

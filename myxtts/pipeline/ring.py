@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from myxtts.devices import explicit_moves
 from myxtts.telemetry.record import Recorder
+from myxtts.telemetry.steps import PRODUCER
 
 T = TypeVar("T")
 
@@ -82,6 +83,8 @@ class RunAhead(Iterator[T], Generic[T]):
         self.depth = depth
         self._recorder = recorder
         self._taken = 0
+        # The loop's own queue has the plain name; others carry that of the thread that fills them.
+        self._queue = "queue_depth" if thread == PRODUCER else f"{thread}_queue_depth"
         self._end: _Filled[T] | None = None
         self._ring: _Ring[T] = _Ring(depth)
         self._thread = threading.Thread(
@@ -102,7 +105,7 @@ class RunAhead(Iterator[T], Generic[T]):
             return self._finish(filled)
         self._ring.free.put(None)
         self._taken += 1
-        self._recorder.count("queue_depth", self.waiting)
+        self._recorder.count(self._queue, self.waiting)
         return filled.item  # type: ignore[return-value]  # Only the end has no item.
 
     @property
@@ -116,12 +119,19 @@ class RunAhead(Iterator[T], Generic[T]):
 
     def close(self) -> None:
         """Stops the producer and waits for it: event, drain, join."""
+        stuck = self._try_to_stop()
+        if stuck:
+            raise ProducerStuckError(stuck)
+
+    def _try_to_stop(self) -> str:
+        """Stops the producer; what to tell when it does not come back."""
         self._stop()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            raise ProducerStuckError(
-                f"the thread {self._thread.name} did not stop within {JOIN_SECONDS:.0f} s: "
-                f"its source is stuck making item {self._taken + self.waiting}"
-            )
+        if not self._thread.is_alive() or self._thread is threading.current_thread():
+            return ""
+        return (
+            f"the thread {self._thread.name} did not stop within {JOIN_SECONDS:.0f} s: "
+            f"its source is stuck making item {self._taken}"
+        )
 
     def __enter__(self) -> "RunAhead[T]":
         return self
@@ -132,7 +142,10 @@ class RunAhead(Iterator[T], Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+        elif stuck := self._try_to_stop():
+            error.add_note(stuck)  # The first error is the one shown.
 
     def _take(self) -> _Filled[T]:
         while True:
@@ -160,7 +173,7 @@ def run_ahead(
     items: Iterable[T],
     depth: int = 3,
     recorder: Recorder | None = None,
-    thread: str = "producer",
+    thread: str = PRODUCER,
 ) -> RunAhead[T]:
     """Starts making `items` in a thread, at most `depth` ahead of the one in use."""
     return RunAhead(items, depth, recorder or Recorder(), thread)

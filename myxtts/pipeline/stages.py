@@ -18,28 +18,15 @@ def extract(batches: Iterable[Batch], program: Program, recorder: Recorder) -> I
         yield batch._replace(tensors=features)
 
 
-def transfer(batches: Iterable[Batch], device: str, recorder: Recorder) -> Iterator[Batch]:
-    """Copies each batch to `device`. No other code moves a tensor."""
-    for batch in batches:
-        with recorder.span("transfer", device, batch.number):
-            moved = move(batch.tensors, device)
-        recorder.count("bytes_moved", count_bytes(moved), device)
-        yield batch._replace(tensors=moved)  # After the scopes, or the paused generator leaks them.
-
-
-def deal(
+def transfer(
     batches: Iterable[Batch], devices: Sequence[str], recorder: Recorder
 ) -> Iterator[tuple[Batch, ...]]:
-    """Copies an equal share of each batch's rows to every model device, in device order."""
+    """Copies an equal share of each batch's rows to every model device. Nothing else moves one."""
     for batch in batches:
         with recorder.span("transfer", ",".join(devices), batch.number):
-            hands = [_rows(batch, share, len(devices)) for share in range(len(devices))]
-            dealt = tuple(
-                hand._replace(tensors=move(hand.tensors, device))
-                for hand, device in zip(hands, devices, strict=True)
-            )
-        recorder.count("bytes_moved", sum(count_bytes(hand.tensors) for hand in dealt))
-        yield dealt
+            hands = tuple(_hand(batch, share, devices) for share in range(len(devices)))
+        recorder.count("bytes_moved", sum(_bytes_copied(batch, hand) for hand in hands))
+        yield hands  # After the scopes, or the paused generator leaks them.
 
 
 def move(tensors: Tensors, device: str) -> Tensors:
@@ -54,15 +41,29 @@ def finish(tensors: Tensors) -> None:
     """Waits until the program that made these tensors is done."""
     # Reading one value off a GPU waits for all that is queued there. Not an int32 tensor:
     # those lie in host memory and may be ready before the rest.
-    waiting = [t for t in tf.nest.flatten(tensors) if t.dtype != tf.int32]
-    if waiting:
-        with tf.device(waiting[-1].device):
-            tf.reshape(waiting[-1], [-1])[:1].numpy()
+    flat = tf.nest.flatten(tensors)
+    waiting = next((t for t in flat if t.dtype != tf.int32), None)
+    if waiting is None:
+        kinds = ", ".join(tensor.dtype.name for tensor in flat)
+        raise ValueError(f"a batch of {kinds or 'nothing'} alone does not tell when it is made")
+    with tf.device(waiting.device):
+        tf.reshape(waiting, [-1])[:1].numpy()
 
 
-def count_bytes(tensors: Tensors) -> int:
-    """The memory that the nest's values take."""
-    return sum(_size(tensor) for tensor in tf.nest.flatten(tensors))
+def _hand(batch: Batch, share: int, devices: Sequence[str]) -> Batch:
+    rows = _rows(batch, share, len(devices)) if len(devices) > 1 else batch
+    return rows._replace(tensors=move(rows.tensors, devices[share]))
+
+
+def _bytes_copied(batch: Batch, hand: Batch) -> int:
+    """CPU devices share memory: a move between them copies nothing."""
+    pairs = zip(tf.nest.flatten(batch.tensors), tf.nest.flatten(hand.tensors), strict=True)
+    return sum(_size(moved) for source, moved in pairs if _apart(source, moved))
+
+
+def _apart(source: tf.Tensor, moved: tf.Tensor) -> bool:
+    places = {source.backing_device, moved.backing_device}
+    return len(places) > 1 and not all("CPU" in place for place in places)
 
 
 def _size(tensor: tf.Tensor) -> int:
@@ -77,6 +78,10 @@ def _rows(batch: Batch, share: int, shares: int) -> Batch:
             f"which {shares} model devices cannot share equally"
         )
     mine = slice(share * rows, (share + 1) * rows)
-    with tf.device(tf.nest.flatten(batch.tensors)[0].device):
-        tensors = tf.nest.map_structure(lambda tensor: tensor[mine], batch.tensors)
+    tensors = tf.nest.map_structure(lambda tensor: _slice(tensor, mine), batch.tensors)
     return Batch(batch.number, batch.clips[mine], tensors)
+
+
+def _slice(tensor: tf.Tensor, rows: slice) -> tf.Tensor:
+    with tf.device(tensor.device):
+        return tensor[rows]

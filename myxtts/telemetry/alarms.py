@@ -244,7 +244,8 @@ class AlarmWatch:
         self._records.append(record)
         self._free.update(record.free)
         for program, count in record.traces.items():
-            self._known_traces.setdefault(program, count)
+            # Allowed from the start: a first step that was traced twice is told as well.
+            self._known_traces.setdefault(program, min(count, self._limits.traces_allowed))
             if count > self._traces.get(program, count):
                 # The program's own memory is a step up with a known cause: begin afresh.
                 self._memory.clear()

@@ -89,9 +89,9 @@ class Recorder:
 
     def close(self) -> None:
         """Closes the file; spans after this are timed and not written."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
 
     def enter(self, span: Span) -> None:
         """Called by a span on entering."""
@@ -103,19 +103,31 @@ class Recorder:
         """Called by a span on leaving."""
         self._open.depth -= 1
         span.thread = threading.current_thread().name
+        self.write_span(span.name, span.device, span.thread, span.batch, span.start, span.seconds)
+        if self.on_span:
+            self.on_span(span)
+
+    def write_span(
+        self,
+        name: str,
+        device: str,
+        thread: str,
+        batch: int | None,
+        start: float,
+        seconds: float,
+    ) -> None:
+        """A span that somebody else has timed."""
         self.write(
             {
                 "kind": "span",
-                "name": span.name,
-                "device": span.device,
-                "thread": span.thread,
-                "batch": span.batch,
-                "start": self._round(span.start),
-                "seconds": self._round(span.seconds),
+                "name": name,
+                "device": device,
+                "thread": thread,
+                "batch": batch,
+                "start": self._round(start),
+                "seconds": self._round(seconds),
             }
         )
-        if self.on_span:
-            self.on_span(span)
 
     @staticmethod
     def _round(seconds: float) -> float:

@@ -1,29 +1,38 @@
-"""Where a step's time goes: its parts on the host, and how long the model device was busy.
+"""Where a step's time goes: its parts on the host, and its stretch on the model device.
 
-Legend: a step's cycle runs from the end of the step before to its own end; its parts
-are the outermost spans of the stepping thread in between (wait, step, results, log …).
+Legend: a step's cycle runs on the host, from the end of the step before to its own end; its
+parts are the outermost spans of the stepping thread in between (wait, step, results, log …).
 Nothing is filled up: what no span covers is missing from the sum, and a test looks for it.
+A step's stretch runs on the device, from when it was queued or the step before was done.
 """
 
 import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from myxtts.telemetry.record import Recorder, Span
 
-PRODUCER_STAGES = ("read", "extract", "transfer")
+PRODUCER = "producer"
+"""The thread that fills the loop's ring."""
+CAUSES = {"read": "read", "extract": "extract", "transfer": "transfer", "wait": "read"}
+"""What the loop waits for while its producer is in such a span; a producer waits for clips."""
 KEPT_SPANS = 256
 """Finished producer spans kept to explain a wait: many more than one wait can cover."""
 
 
 @dataclass(frozen=True)
 class StepTimes:
-    """One step, all in seconds."""
+    """One step, all in seconds; `busy` is never more than `seconds`."""
 
     step: int
     start: float
+    """Of the host's cycle."""
     seconds: float
+    """From the end of the step before to its own, on the device."""
+    host_seconds: float
+    """The same on the host, which runs ahead of a GPU; the parts sum to this."""
     parts: Mapping[str, float]
     waits: Mapping[str, float]
     """The part "wait" by what the producer was doing meanwhile; "handover" is the rest."""
@@ -38,12 +47,15 @@ class _Cycle:
     start: float
     parts: dict[str, float] = field(default_factory=dict)
     waits: dict[str, float] = field(default_factory=dict)
-    dispatched: float = 0.0
+    queued: float = 0.0
     end: float = 0.0
 
 
 class StepLedger:
-    """Books every step of one thread from the spans it sees, and writes one line for each."""
+    """Books every step of one thread from the spans it sees, and writes one line for each.
+
+    Several model devices wait for one another at every update: the books follow the first.
+    """
 
     def __init__(self, recorder: Recorder, device: str) -> None:
         self._recorder = recorder
@@ -54,34 +66,37 @@ class StepLedger:
         self._made: deque[Span] = deque(maxlen=KEPT_SPANS)
         self._open: dict[int, _Cycle] = {}
         self._cycle: _Cycle | None = None
-        self._device_free = 0.0
+        self._device_free: float | None = None
         recorder.on_span = self._see
 
-    def completed(self, step: int, at: float, audio: float = 0.0) -> StepTimes:
+    def completed(
+        self, step: int, at: float, audio: float = 0.0, memory: Mapping[str, int] | None = None
+    ) -> StepTimes:
         """Closes the books of a step whose results were there at `at`."""
         cycle = self._open.pop(step)
-        done = cycle.end if self._synchronous else at
-        busy = done - max(cycle.dispatched, self._device_free)
+        done = cycle.end if self._synchronous else max(at, cycle.queued)
+        before = cycle.start if self._device_free is None else self._device_free
+        begun = max(cycle.queued, before)
         self._device_free = done
         times = StepTimes(
             step=step,
             start=cycle.start,
-            seconds=cycle.end - cycle.start,
+            seconds=done - before,
+            host_seconds=cycle.end - cycle.start,
             parts=cycle.parts,
             waits=cycle.waits,
-            busy=max(0.0, busy),
+            busy=done - begun,
             audio=audio,
         )
-        self._write(times)
+        self._write(times, begun, memory or {})
         return times
 
     def _see(self, span: Span) -> None:
-        if threading.current_thread() is not self._thread:
-            if span.name in PRODUCER_STAGES:
-                self._made.append(span)
-            return
-        if span.outermost:
-            self._book(span)
+        if threading.current_thread() is self._thread:
+            if span.outermost:
+                self._book(span)
+        elif span.thread == PRODUCER and span.name in CAUSES:
+            self._made.append(span)
 
     def _book(self, span: Span) -> None:
         # The first cycle begins with its first span: building the model is no part of a step.
@@ -90,7 +105,7 @@ class StepLedger:
         if span.name == "wait":
             self._explain(span, cycle.waits)
         if span.name == "step" and span.batch is not None:
-            cycle.dispatched, cycle.end = span.start, span.start + span.seconds
+            cycle.queued, cycle.end = span.start, span.start + span.seconds
             self._open[span.batch] = cycle
             self._cycle = _Cycle(cycle.end)
 
@@ -101,24 +116,20 @@ class StepLedger:
             start = max(made.start, wait.start)
             shared = min(made.start + made.seconds, wait.start + wait.seconds) - start
             if shared > 0:
-                causes[made.name] = causes.get(made.name, 0.0) + shared
+                cause = CAUSES[made.name]
+                causes[cause] = causes.get(cause, 0.0) + shared
                 explained += shared
         rest = max(0.0, wait.seconds - explained)
         causes["handover"] = causes.get("handover", 0.0) + rest
 
-    def _write(self, times: StepTimes) -> None:
-        self._recorder.write(
-            {
-                "kind": "step",
-                "step": times.step,
-                "start": round(times.start, 7),
-                "seconds": round(times.seconds, 7),
-                "parts": _rounded(times.parts),
-                "waits": _rounded(times.waits),
-                "busy": {self._device: round(times.busy, 7)},
-                "audio": round(times.audio, 3),
-            }
-        )
+    def _write(self, times: StepTimes, begun: float, memory: Mapping[str, int]) -> None:
+        event: dict[str, Any] = {"kind": "step", "memory": memory}
+        for name, value in vars(times).items():
+            rounded = isinstance(value, Mapping)
+            event[name] = _rounded(value) if rounded else round(value, 7)
+        self._recorder.write(event)
+        # The device's own lane, as it worked; the loop's lane shows how the step was queued.
+        self._recorder.write_span("step", self._device, "device", times.step, begun, times.busy)
 
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -59,14 +59,15 @@ def verdict_line(step: int, values: Mapping[str, float], verdict: Verdict, queue
     """The log line of a step; `queue` is as in "3/3"."""
     waits = verdict.waits
     data = waits.get("read", 0.0) + waits.get("extract", 0.0)
-    transfer = waits.get("transfer", 0.0) + waits.get("handover", 0.0)
+    transfer = waits.get("transfer", 0.0)
     parts = [
         f"step {step}",
         *(f"{name} {value:.4g}" for name, value in values.items()),
         f"{verdict.step_seconds * 1000:.0f} ms",
         f"{verdict.audio_rate:.0f} s audio/s",
         f"model busy {percent(verdict.busy)}",
-        f"waits: data {percent(data)} transfer {percent(transfer)} host {percent(waits['host'])}",
+        f"waits: data {percent(data)} transfer {percent(transfer)} "
+        f"handover {percent(waits.get('handover', 0.0))} host {percent(waits['host'])}",
         f"queue {queue}",
         verdict.bound,
     ]
