@@ -2,14 +2,17 @@
 # All paths are relative, so the checkout may lie in a folder with spaces in its name.
 
 PYTHON ?= python3
-EXTRA ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+GPUS := $(shell nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+EXTRA ?= $(if $(filter-out 0,$(GPUS)),cuda,cpu)
+# Two cards are used as two; without one, two CPU devices stand for them.
+DEVICES ?= $(if $(filter 0,$(GPUS)),--emulate 2,$(if $(filter 1,$(GPUS)),,--data-gpu 0 --model-gpu 1))
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .PHONY: train test check format bench kills install clean
 
 train: install
-	$(BIN)/myxtts train --emulate 2 --model-size tiny --batch-size 4
+	$(BIN)/myxtts train $(DEVICES) --model-size tiny --batch-size 4
 
 test: check
 	$(BIN)/python -m pytest -m "not campaign"

@@ -27,7 +27,7 @@ import tensorflow as tf
 from myxtts.batch import Batch
 from myxtts.config import DevicesConfig
 from myxtts.devices import DevicePlan, explicit_moves, open_devices, plan_devices
-from myxtts.pipeline import Program, extract, move, run_ahead, transfer
+from myxtts.pipeline import Feed, Program, extract, move, transfer
 from myxtts.telemetry.alarms import variation
 from myxtts.telemetry.record import Recorder
 
@@ -59,12 +59,16 @@ class Sides:
     produce: Program
     step: Program
 
-    def batches(self) -> Iterator[tuple[Batch, ...]]:
-        """The producer's stages, as training has them: read, extract, transfer."""
+    def features(self) -> Iterator[Batch]:
+        """What the data device makes."""
         with tf.device(self.plan.data):
             clips = tf.zeros(BATCH_SHAPE)
         raw = (Batch(number, (), clips) for number in itertools.count())
-        return transfer(extract(raw, self.produce, SILENT), self.plan.models, SILENT)
+        return extract(raw, self.produce, SILENT)
+
+    def batches(self) -> Iterator[tuple[Batch, ...]]:
+        """The same on the model device, with no thread between."""
+        return transfer(self.features(), self.plan.models, SILENT)
 
     def learn(self, hands: tuple[Batch, ...]) -> None:
         """One step; on a CPU device it is over when the call returns."""
@@ -154,7 +158,7 @@ def step_periods(batches: Iterator[tuple[Batch, ...]], sides: Sides, steps: int)
 
 def linked_periods(sides: Sides, depth: int, steps: int) -> list[float]:
     """The pipeline as it trains: full ring first, then step after step."""
-    with run_ahead(sides.batches(), depth) as ahead:
+    with Feed(sides.features(), sides.plan.models, depth, SILENT) as ahead:
         ahead.fill(10)
         return step_periods(ahead, sides, steps)
 
@@ -169,7 +173,7 @@ def handover_seconds(sides: Sides, batches: int, *, copied: bool) -> float:
     raw: Iterator[Batch] = (Batch(number, (), clips) for number in itertools.count())
     if copied:
         raw = extract(raw, Program(lambda x: x + 1.0, sides.plan.data, name="copy"), SILENT)
-    with run_ahead(transfer(raw, sides.plan.models, SILENT), 3) as ahead:
+    with Feed(raw, sides.plan.models, 3, SILENT) as ahead:
         for _ in itertools.islice(ahead, WARM_UP):
             pass
         start = time.perf_counter()

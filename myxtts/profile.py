@@ -1,8 +1,9 @@
 """Reads a run's telemetry: what every stage takes, which device is busy, what to change."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
+from math import nan
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
@@ -54,7 +55,8 @@ class Stage:
     """One kind of span, over the measured steps."""
 
     name: str
-    device: str
+    place: str
+    """A device, or the host's thread."""
     count: int
     median_seconds: float
     slow_seconds: float
@@ -115,10 +117,10 @@ def read_profile(folder: Path) -> Profile:
 
 def profile_lines(profile: Profile) -> Iterable[str]:
     """The profile as a table and a verdict."""
-    yield f"{'stage':10}{'device':22}{'count':>7}{'median ms':>11}{'95 % ms':>10}{'share':>8}"
+    yield f"{'stage':10}{'where':22}{'count':>7}{'median ms':>11}{'95 % ms':>10}{'share':>8}"
     for stage in profile.stages:
         yield (
-            f"{stage.name:10}{stage.device or 'host':22}{stage.count:7}"
+            f"{stage.name:10}{stage.place:22}{stage.count:7}"
             f"{stage.median_seconds * 1000:11.2f}{stage.slow_seconds * 1000:10.2f}"
             f"{percent(stage.share):>8}"
         )
@@ -165,15 +167,14 @@ def verdict_lines(profile: Profile) -> Iterable[str]:
 
 
 def _stages(spans: list[dict[str, Any]], whole: float) -> Iterable[Stage]:
-    lanes = Counter((span["name"], span["device"]) for span in spans)
+    lanes: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for span in spans:
+        lanes[span["name"], span["device"] or f"host, {span['thread']}"].append(span["seconds"])
     for name in STAGES:
-        for (lane, device), count in lanes.items():
+        for (lane, place), seconds in lanes.items():
             if lane == name:
-                seconds = [
-                    s["seconds"] for s in spans if (s["name"], s["device"]) == (name, device)
-                ]
-                slow = quantiles(seconds, n=20)[-1] if count > 1 else seconds[0]
-                yield Stage(name, device, count, median(seconds), slow, sum(seconds) / whole)
+                slow = quantiles(seconds, n=20)[-1] if len(seconds) > 1 else seconds[0]
+                yield Stage(name, place, len(seconds), median(seconds), slow, sum(seconds) / whole)
 
 
 def _step_times(event: dict[str, Any]) -> StepTimes:
@@ -189,11 +190,16 @@ def _nvml(events: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
     cards = [event for event in events if event["kind"] == "gpu"]
     return {
         device: (
-            median(card["utilisation_percent"] for card in cards if card["device"] == device),
-            median(card["power_watts"] for card in cards if card["device"] == device),
+            _middle(c["utilisation_percent"] for c in cards if c["device"] == device),
+            _middle(c["power_watts"] for c in cards if c["device"] == device),
         )
         for device in dict.fromkeys(card["device"] for card in cards)
     }
+
+
+def _middle(figures: Iterable[float | None]) -> float:
+    """The median of what the card reported; nan for what it never does."""
+    return median([figure for figure in figures if figure is not None] or [nan])
 
 
 def _peaks(events: list[dict[str, Any]]) -> dict[str, int]:

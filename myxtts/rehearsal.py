@@ -21,7 +21,7 @@ from myxtts.batch import Batch, Tensors
 from myxtts.config import Config, DataConfig, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.errors import UserError
-from myxtts.pipeline import Program, RunAhead, extract, finish, is_on, move, run_ahead, transfer
+from myxtts.pipeline import Feed, Program, RunAhead, extract, finish, is_on, move, run_ahead
 from myxtts.run import Learned, Run, Say, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
@@ -60,8 +60,9 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
         features = Program(log_mel, plan.data, name="extract")
         with (
             prefetch(clips, config, plan, run.recorder) as raw,
-            run_ahead(
-                transfer(extract(raw, features, run.recorder), plan.models, run.recorder),
+            Feed(
+                extract(raw, features, run.recorder),
+                plan.models,
                 config.pipeline.depth,
                 run.recorder,
             ) as ahead,
@@ -98,7 +99,7 @@ def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
     ]
 
 
-def wait_for_batches(ahead: RunAhead[Any], config: Config, plan: DevicePlan, say: Say) -> None:
+def wait_for_batches(ahead: Feed, config: Config, plan: DevicePlan, say: Say) -> None:
     """Lets the ring fill before the first step, at most `pipeline.model_start_delay` seconds."""
     delay = config.pipeline.model_start_delay
     if plan.arrangement == "split":

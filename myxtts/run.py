@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from myxtts.config import Config, to_yaml
 from myxtts.devices import DevicePlan, open_nvml
 from myxtts.errors import UserError
-from myxtts.pipeline import LateResults, RunAhead
+from myxtts.pipeline import Feed, LateResults
 from myxtts.telemetry.alarms import Alarm, AlarmLimits, AlarmWatch, StepRecord
 from myxtts.telemetry.memory import free_memory, sample_memory, write_memory
 from myxtts.telemetry.record import Recorder, Span, open_recorder
@@ -92,7 +92,7 @@ class Run:
         for result in self._late.settle():
             self._book(result.step, result.values, result.at)
 
-    def log(self, ahead: RunAhead[Any], traces: Mapping[str, int], say: Say) -> None:
+    def log(self, ahead: Feed, traces: Mapping[str, int], say: Say) -> None:
         """Says the newest finished step's figures, and every alarm that begins."""
         with self.recorder.span("log"):
             window, self._window = self._window, []

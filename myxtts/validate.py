@@ -59,10 +59,16 @@ def validate(config: Config, command: Sequence[str], say: Say) -> int:
     """Runs the five stages; 0 when every check passed, else 1."""
     say(f"{RULE}\nDual-GPU Pipeline Validation\n{RULE}")
     checks = Checklist(say)
-    gpus = list_gpus()
-    plan, refusal = _try_to_open(config, gpus, command)
+    plan, refusal = None, None
     with checks.stage("1. Checking prerequisites..."):
-        _check_prerequisites(config, gpus, plan, checks)
+        gpus = list_gpus()
+        _check_driver(config, gpus, checks)
+        checks.passed(f"TensorFlow installed ({_tensorflow_version()})")
+        # Its own view comes with the devices, and what is wrong with those belongs to stage 2.
+        plan, refusal = _try_to_open(config, gpus, command)
+        if plan:
+            kind = "emulated GPUs" if plan.emulated else "GPUs" if plan.gpus else "CPU"
+            checks.passed(f"TensorFlow can see {count_devices(plan)} {kind}")
     with checks.stage("2. Validating device placement configuration..."):
         if refusal:
             raise refusal
@@ -82,7 +88,6 @@ def validate(config: Config, command: Sequence[str], say: Say) -> int:
 def _try_to_open(
     config: Config, gpus: list[Gpu], command: Sequence[str]
 ) -> tuple[DevicePlan | None, DeviceError | None]:
-    # TensorFlow's own view belongs to stage 1, and it has one only of opened devices.
     try:
         plan = plan_devices(config.devices, gpus)
         open_devices(plan)
@@ -91,19 +96,13 @@ def _try_to_open(
     return plan, None
 
 
-def _check_prerequisites(
-    config: Config, gpus: list[Gpu], plan: DevicePlan | None, checks: Checklist
-) -> None:
+def _check_driver(config: Config, gpus: list[Gpu], checks: Checklist) -> None:
     if config.devices.emulate:
         checks.passed(f"Emulating {config.devices.emulate} GPUs on the CPU: no driver is needed")
     elif gpus:
         checks.passed(f"NVIDIA driver installed ({len(gpus)} GPUs detected)")
-    elif plan and not plan.gpus:
+    elif config.devices.data_gpu is None and config.devices.model_gpu is None:
         checks.passed("No NVIDIA GPU here, and none was asked for: the CPU does both roles")
-    checks.passed(f"TensorFlow installed ({_tensorflow_version()})")
-    if plan:
-        kind = "emulated GPUs" if plan.emulated else "GPUs" if plan.gpus else "CPU"
-        checks.passed(f"TensorFlow can see {count_devices(plan)} {kind}")
 
 
 def _check_placement(plan: DevicePlan, checks: Checklist) -> None:

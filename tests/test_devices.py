@@ -13,15 +13,17 @@ from myxtts.devices import (
     DeviceError,
     DevicePlan,
     Gpu,
+    GpuReading,
     list_gpus,
     open_devices,
     optimal_limits,
     plan_devices,
     prove_devices,
+    read_gpu,
 )
 from myxtts.devices import opening as opening_module
 from myxtts.devices.errors import amend
-from myxtts.devices.gpus import visible_gpus
+from myxtts.devices.gpus import nvml_gpus, visible_gpus
 
 
 def cards(count: int, total_mb: int = 24564, free_mb: int = 24000) -> list[Gpu]:
@@ -56,6 +58,37 @@ def test_indices_count_within_the_users_own_visible_devices() -> None:
 @pytest.mark.parametrize(("shown", "ids"), [(None, "012"), ("", ""), ("-1", ""), ("2,9,0", "2")])
 def test_visible_devices_end_where_cuda_ends_them(shown: str | None, ids: str) -> None:
     assert "".join(gpu.cuda_id for gpu in visible_gpus(cards(3), shown)) == ids
+
+
+def test_a_slice_of_a_card_is_taken_as_it_is_named() -> None:
+    (only,) = visible_gpus(cards(2), "MIG-77aa")
+    assert (only.cuda_id, only.uuid, only.free_mb) == ("MIG-77aa", None, None)
+
+
+class Grudging:
+    """An NVML whose card reports its clock and nothing else, as some do."""
+
+    NVML_CLOCK_SM = 1
+
+    class NVMLError(Exception):
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_arguments: object) -> object:
+            if name in ("nvmlDeviceGetHandleByUUID", "nvmlDeviceGetHandleByIndex"):
+                return "handle"
+            if name in ("nvmlDeviceGetCount", "nvmlDeviceGetClockInfo"):
+                return 1
+            raise self.NVMLError
+
+        return call
+
+
+def test_a_card_that_does_not_report_its_memory_is_still_a_card() -> None:
+    nvml: Any = Grudging()
+    assert read_gpu(nvml, "GPU-1") == GpuReading(None, None, None, 1)
+    (gpu,) = nvml_gpus(nvml)
+    assert (gpu.cuda_id, gpu.total_mb) == ("0", None)
 
 
 def test_a_card_named_by_its_uuid_keeps_that_name() -> None:

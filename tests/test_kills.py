@@ -14,13 +14,11 @@ import tensorflow as tf
 from myxtts.batch import Batch
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.pipeline import (
+    Feed,
     LateResults,
     ProducerDiedError,
     Program,
-    RunAhead,
     extract,
-    run_ahead,
-    transfer,
 )
 from myxtts.telemetry.record import Recorder
 
@@ -31,6 +29,7 @@ LONGEST_LIFE = 0.08
 """Seconds; a batch takes a few milliseconds, so deaths fall in every phase."""
 GONE_AFTER = 5.0
 SILENT = Recorder()
+PRODUCERS = ("extractor", "mover")
 
 
 class Death(Exception):  # noqa: N818  It is no fault of the code.
@@ -57,9 +56,9 @@ class Trial:
                 clip = tf.ones([192, 192])
             yield Batch(number, ("a",), clip)
 
-    def ahead(self) -> RunAhead[tuple[Batch, ...]]:
+    def ahead(self) -> Feed:
         stages = extract(self.clips(), self.features, SILENT)
-        return run_ahead(transfer(stages, self.plan.models, SILENT), 3)
+        return Feed(stages, self.plan.models, 3, SILENT)
 
     def loop(self, stop_at: int = -1) -> None:
         with LateResults(2, SILENT) as late, self.ahead() as ahead, explicit_moves():
@@ -82,7 +81,7 @@ def kill(thread: threading.Thread) -> None:
 
 
 def pipeline_threads() -> list[threading.Thread]:
-    return [t for t in threading.enumerate() if t.name in ("producer", "results")]
+    return [t for t in threading.enumerate() if t.name in (*PRODUCERS, "results")]
 
 
 def assert_no_thread_is_left() -> None:
@@ -107,7 +106,8 @@ def test_a_killed_producer_ends_the_loop(plan: DevicePlan, seed: int) -> None:
     def killer() -> None:
         trial.began.wait(GONE_AFTER)
         time.sleep(trial.some_time())
-        kill(next(t for t in pipeline_threads() if t.name == "producer"))
+        victim = trial.random.choice(PRODUCERS)
+        kill(next(t for t in pipeline_threads() if t.name == victim))
 
     assassin = threading.Thread(target=killer)
     assassin.start()

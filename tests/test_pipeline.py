@@ -10,7 +10,9 @@ import tensorflow as tf
 from myxtts.batch import Batch
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.pipeline import (
+    Feed,
     LateResults,
+    OutOfMemoryError,
     Program,
     WrongDeviceError,
     extract,
@@ -79,6 +81,13 @@ def test_a_device_named_inside_a_loop_of_a_program_is_found(plan: DevicePlan) ->
 
     with pytest.raises(WrongDeviceError, match=r"asks for .*CPU:0"):
         Program(strays, plan.model)(on(plan.model, 1.0))
+
+
+def test_a_device_without_room_is_told_with_what_to_change(plan: DevicePlan) -> None:
+    program = Program(lambda x: tf.zeros([2**45]) + x, plan.model, name="step")
+    with pytest.raises(OutOfMemoryError, match="out of memory on /CPU:1 in program step") as told:
+        program(on(plan.model, 1.0))
+    assert "--batch-size" in told.value.remedy
 
 
 def test_a_program_that_reads_a_foreign_variable_is_refused(plan: DevicePlan) -> None:
@@ -186,7 +195,8 @@ def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
             yield batch
 
     program = Program(doubled, plan.data)
-    with run_ahead(transfer(extract(watched(), program, SILENT), plan.models, SILENT), 3) as ahead:
+    with Feed(extract(watched(), program, SILENT), plan.models, 3, SILENT) as ahead:
         (batch,) = next(ahead)
         assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
-        assert (batch.number, made) == (0, [0, 1, 2, 3])
+        # One waits on the model device, three on the data device.
+        assert (batch.number, made, ahead.waiting) == (0, [0, 1, 2, 3, 4], 3)

@@ -126,6 +126,6 @@ def test_a_run_keeps_the_config_that_made_it(run: Run) -> None:
 
 def test_spans_of_one_thread_follow_one_another(run: Run) -> None:
     spans = [e for e in read_events(run.folder / FILE) if e["kind"] == "span"]
-    producer = sorted((s for s in spans if s["thread"] == "producer"), key=lambda s: s["start"])
+    producer = sorted((s for s in spans if s["thread"] == "extractor"), key=lambda s: s["start"])
     ends = [(a["start"] + a["seconds"], b["start"]) for a, b in pairwise(producer)]
     assert all(end <= start + 1e-6 for end, start in ends)

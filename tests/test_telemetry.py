@@ -149,19 +149,24 @@ def test_a_nested_span_counts_once(clock: Clock) -> None:
 def test_a_wait_is_blamed_on_what_the_producer_was_doing(clock: Clock) -> None:
     recorder, ledger = ledger_of(clock)
 
-    def produce() -> None:
+    def extract() -> None:
         clock.spend(recorder, "wait", 0.03)  # For clips.
         clock.spend(recorder, "extract", 0.05)
 
+    def move() -> None:
+        with recorder.span("wait"):
+            in_thread(threading.Thread(target=extract, name="extractor"))
+        clock.spend(recorder, "transfer", 0.01)
+
     with recorder.span("wait", batch=0):
-        in_thread(threading.Thread(target=produce, name="producer"))
+        in_thread(threading.Thread(target=move, name="mover"))
         clock.time += 0.02
     clock.spend(recorder, "step", 0.1, batch=1)
-    waits = ledger.completed(1, 0.0).waits
-    assert waits == pytest.approx({"read": 0.03, "extract": 0.05, "handover": 0.02})
+    waits = {"read": 0.03, "extract": 0.05, "transfer": 0.01, "handover": 0.02}
+    assert ledger.completed(1, 0.0).waits == pytest.approx(waits)
 
 
-def test_only_the_thread_that_fills_the_loops_ring_explains_a_wait(clock: Clock) -> None:
+def test_only_the_threads_the_loop_waits_for_explain_a_wait(clock: Clock) -> None:
     recorder, ledger = ledger_of(clock)
     with recorder.span("wait", batch=0):
         read = threading.Thread(target=lambda: clock.spend(recorder, "read", 0.1), name="reader")

@@ -160,9 +160,15 @@ def _open(config: "Config") -> "DevicePlan":
     from myxtts.config import unheard  # noqa: PLC0415
     from myxtts.devices import list_gpus, open_devices, plan_devices, prove_devices  # noqa: PLC0415
 
-    plan = plan_devices(config.devices, list_gpus())
+    gpus = list_gpus()
+    plan = plan_devices(config.devices, gpus)
     open_devices(plan, _say)
-    prove_devices(plan)
+    for proof in prove_devices(plan):
+        _say(f"   {proof.role} device {proof.device} ran an op ({proof.name})")
+    idle = [gpu.index for gpu in gpus if gpu not in plan.gpus and not plan.emulated]
+    if idle:
+        numbers = ", ".join(str(index) for index in idle)
+        _say(f"⚠ GPU {numbers} idle; to use two: --data-gpu 0 --model-gpu 1")
     silent = unheard(config)
     if silent:
         _say(f"⚠ nothing in this version reads {', '.join(silent)}")

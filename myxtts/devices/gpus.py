@@ -7,10 +7,11 @@ CUDA_VISIBLE_DEVICES leaves visible, in PCI bus order where it says nothing.
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 MB = 1024 * 1024
 
@@ -30,12 +31,12 @@ class Gpu:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """NVML's own figures for one card at one moment."""
+    """NVML's own figures for one card at one moment; None is what this card does not report."""
 
-    utilisation_percent: int
-    used_mb: int
-    power_watts: float
-    clock_mhz: int
+    utilisation_percent: int | None
+    used_mb: int | None
+    power_watts: float | None
+    clock_mhz: int | None
 
 
 @contextlib.contextmanager
@@ -58,20 +59,30 @@ def list_gpus(environment: Mapping[str, str] = os.environ) -> list[Gpu]:
     """The cards this process may use, numbered as `--data-gpu` counts them."""
     with open_nvml() as nvml:
         # Without NVML (Jetson, some containers) the device files still tell how many there are.
-        cards = _nvml_gpus(nvml) if nvml else _device_files()
+        cards = nvml_gpus(nvml) if nvml else _device_files()
     return visible_gpus(cards, environment.get("CUDA_VISIBLE_DEVICES"))
 
 
 def read_gpu(nvml: ModuleType, uuid: str) -> GpuReading | None:
-    """NVML's figures for a card, or None for a card that does not report them."""
+    """NVML's figures for a card, or None for one that it does not know."""
+    handle = _ask(nvml, nvml.nvmlDeviceGetHandleByUUID, uuid)
+    if handle is None:
+        return None
+    utilisation = _ask(nvml, nvml.nvmlDeviceGetUtilizationRates, handle)
+    memory = _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
+    milliwatts = _ask(nvml, nvml.nvmlDeviceGetPowerUsage, handle)
+    return GpuReading(
+        utilisation_percent=utilisation and utilisation.gpu,
+        used_mb=memory and memory.used // MB,
+        power_watts=milliwatts and milliwatts / 1000,
+        clock_mhz=_ask(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+    )
+
+
+def _ask(nvml: ModuleType, call: Callable[..., Any], *arguments: Any) -> Any:
+    """One figure, or None: cards differ in what they report, and some share the host's memory."""
     try:
-        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
-        return GpuReading(
-            utilisation_percent=nvml.nvmlDeviceGetUtilizationRates(handle).gpu,
-            used_mb=nvml.nvmlDeviceGetMemoryInfo(handle).used // MB,
-            power_watts=nvml.nvmlDeviceGetPowerUsage(handle) / 1000,
-            clock_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
-        )
+        return call(*arguments)
     except nvml.NVMLError:
         return None
 
@@ -94,19 +105,20 @@ def cuda_uuid(ordinal: int) -> str | None:
     return "GPU-" + "-".join(groups)
 
 
-def _nvml_gpus(nvml: ModuleType) -> list[Gpu]:
+def nvml_gpus(nvml: ModuleType) -> list[Gpu]:
+    """Every card of the machine, in PCI bus order."""
     gpus = []
     for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        handle = _ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+        memory = handle and _ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)
         gpus.append(
             Gpu(
                 index=index,
                 cuda_id=str(index),
-                name=nvml.nvmlDeviceGetName(handle),
-                uuid=nvml.nvmlDeviceGetUUID(handle),
-                total_mb=memory.total // MB,
-                free_mb=memory.free // MB,
+                name=handle and _ask(nvml, nvml.nvmlDeviceGetName, handle),
+                uuid=handle and _ask(nvml, nvml.nvmlDeviceGetUUID, handle),
+                total_mb=memory and memory.total // MB,
+                free_mb=memory and memory.free // MB,
             )
         )
     return gpus
@@ -125,7 +137,9 @@ def visible_gpus(cards: list[Gpu], asked: str | None) -> list[Gpu]:
         return cards
     visible: list[Gpu] = []
     for entry in (part.strip() for part in asked.split(",")):
-        card = next((c for c in cards if _names(entry, c)), None)
+        # A slice of a card (MIG) has no index, and NVML's figures are the whole card's.
+        unseen = Gpu(-1, entry) if entry.startswith("MIG-") else None
+        card = next((c for c in cards if _names(entry, c)), unseen)
         if card is None:
             break
         visible.append(Gpu(len(visible), entry, card.name, card.uuid, card.total_mb, card.free_mb))

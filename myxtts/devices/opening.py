@@ -37,13 +37,17 @@ def open_devices(plan: DevicePlan, say: Say = quiet) -> None:
 
     try:
         configure(tf, plan)
+        # Starts the devices here, where a fault can still be told as one of devices.
+        tf.config.list_logical_devices()
+    except tf.errors.OpError as error:
+        raise DeviceError(
+            f"TensorFlow could not start {', '.join(plan.devices)}: {error}"
+        ) from error
     except RuntimeError as error:
         raise DeviceError(
             f"TensorFlow had already started when the devices were to be opened ({error}); "
             "call open_devices before any other TensorFlow call"
         ) from error
-    # Starts TensorFlow's devices here, where a fault can still be told as one of devices.
-    tf.config.list_logical_devices()
     for line in _opening_lines(plan):
         say(line)
     _opened = plan

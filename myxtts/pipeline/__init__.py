@@ -1,12 +1,15 @@
 """Extract, transfer, run ahead: the data device prepares while the model device learns."""
 
-from myxtts.pipeline.program import Program, WrongDeviceError, is_on
+from myxtts.pipeline.feed import Feed
+from myxtts.pipeline.program import OutOfMemoryError, Program, WrongDeviceError, is_on
 from myxtts.pipeline.results import LateResults, StepResult
 from myxtts.pipeline.ring import ProducerDiedError, ProducerStuckError, RunAhead, run_ahead
 from myxtts.pipeline.stages import extract, finish, move, transfer
 
 __all__ = [
+    "Feed",
     "LateResults",
+    "OutOfMemoryError",
     "ProducerDiedError",
     "ProducerStuckError",
     "Program",

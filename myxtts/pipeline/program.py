@@ -10,9 +10,25 @@ from typing import Any
 
 import tensorflow as tf
 
+from myxtts.errors import UserError
+
 
 class WrongDeviceError(RuntimeError):
     """A program was given a tensor, or holds an operation, of another device."""
+
+
+class OutOfMemoryError(UserError):
+    """A device has no room for what a program needs."""
+
+    exit_code = 1
+
+    def __init__(self, program: str, device: str, message: str) -> None:
+        super().__init__(
+            f"out of memory on {device} in program {program}: {message.splitlines()[0]}",
+            "a smaller batch: --batch-size 8\n"
+            "fewer batches waiting: pipeline.depth=1\n"
+            "more room, where memory is capped: --model-gpu-memory, --data-gpu-memory",
+        )
 
 
 class Program:
@@ -34,7 +50,10 @@ class Program:
         # Around the call, not in the body: a function hands its results back on the
         # caller's device, whatever tf.device says inside it.
         with tf.device(self.device):
-            return self._function(*arguments)
+            try:
+                return self._function(*arguments)
+            except tf.errors.ResourceExhaustedError as error:
+                raise OutOfMemoryError(self.name, self.device, error.message) from error
 
     @property
     def traces(self) -> int:

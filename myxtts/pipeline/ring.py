@@ -14,7 +14,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 from myxtts.devices import explicit_moves
 from myxtts.telemetry.record import Recorder
-from myxtts.telemetry.steps import PRODUCER
 
 T = TypeVar("T")
 
@@ -83,8 +82,7 @@ class RunAhead(Iterator[T], Generic[T]):
         self.depth = depth
         self._recorder = recorder
         self._taken = 0
-        # The loop's own queue has the plain name; others carry that of the thread that fills them.
-        self._queue = "queue_depth" if thread == PRODUCER else f"{thread}_queue_depth"
+        self._queue = f"queue of {thread}"
         self._end: _Filled[T] | None = None
         self._ring: _Ring[T] = _Ring(depth)
         self._thread = threading.Thread(
@@ -173,7 +171,7 @@ def run_ahead(
     items: Iterable[T],
     depth: int = 3,
     recorder: Recorder | None = None,
-    thread: str = PRODUCER,
+    thread: str = "producer",
 ) -> RunAhead[T]:
     """Starts making `items` in a thread, at most `depth` ahead of the one in use."""
     return RunAhead(items, depth, recorder or Recorder(), thread)
@@ -213,6 +211,7 @@ def _stop(ring: _Ring[T], thread: threading.Thread) -> None:
     ring.stop.set()
     ring.free.put(None)  # Wakes a producer that waits for a slot.
     ring.drain()
-    if thread is not threading.current_thread():
+    # Not alive: it has ended, or a kill came before it was started.
+    if thread.is_alive() and thread is not threading.current_thread():
         thread.join(JOIN_SECONDS)
     ring.drain()

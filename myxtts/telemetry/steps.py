@@ -7,19 +7,23 @@ A step's stretch runs on the device, from when it was queued or the step before 
 """
 
 import threading
-from collections import deque
-from collections.abc import Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from myxtts.telemetry.record import Recorder, Span
 
-PRODUCER = "producer"
-"""The thread that fills the loop's ring."""
-CAUSES = {"read": "read", "extract": "extract", "transfer": "transfer", "wait": "read"}
-"""What the loop waits for while its producer is in such a span; a producer waits for clips."""
+MOVER = "mover"
+"""The thread that the loop waits for."""
+EXTRACTOR = "extractor"
+"""The thread that the mover waits for; it waits for clips itself."""
 KEPT_SPANS = 256
-"""Finished producer spans kept to explain a wait: many more than one wait can cover."""
+"""Finished spans of each thread kept to explain a wait: many more than one wait can cover."""
+
+
+Stretch = tuple[float, float]
+"""Start and end, in seconds since the run's start."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class StepLedger:
         # A CPU device works inside the call; a GPU goes on after it.
         self._synchronous = "CPU" in device
         self._thread = threading.current_thread()
-        self._made: deque[Span] = deque(maxlen=KEPT_SPANS)
+        self._spans: dict[str, deque[Span]] = {
+            thread: deque(maxlen=KEPT_SPANS) for thread in (MOVER, EXTRACTOR)
+        }
         self._open: dict[int, _Cycle] = {}
         self._cycle: _Cycle | None = None
         self._device_free: float | None = None
@@ -95,32 +101,41 @@ class StepLedger:
         if threading.current_thread() is self._thread:
             if span.outermost:
                 self._book(span)
-        elif span.thread == PRODUCER and span.name in CAUSES:
-            self._made.append(span)
+        elif span.outermost and span.thread in self._spans:
+            self._spans[span.thread].append(span)
 
     def _book(self, span: Span) -> None:
         # The first cycle begins with its first span: building the model is no part of a step.
         cycle = self._cycle = self._cycle or _Cycle(span.start)
         cycle.parts[span.name] = cycle.parts.get(span.name, 0.0) + span.seconds
         if span.name == "wait":
-            self._explain(span, cycle.waits)
+            self._explain(_ends(span), cycle.waits)
         if span.name == "step" and span.batch is not None:
             cycle.queued, cycle.end = span.start, span.start + span.seconds
             self._open[span.batch] = cycle
             self._cycle = _Cycle(cycle.end)
 
-    def _explain(self, wait: Span, causes: dict[str, float]) -> None:
-        """Splits a wait by the stages that the producer went through meanwhile."""
-        explained = 0.0
-        for made in tuple(self._made):
-            start = max(made.start, wait.start)
-            shared = min(made.start + made.seconds, wait.start + wait.seconds) - start
-            if shared > 0:
-                cause = CAUSES[made.name]
-                causes[cause] = causes.get(cause, 0.0) + shared
-                explained += shared
-        rest = max(0.0, wait.seconds - explained)
-        causes["handover"] = causes.get("handover", 0.0) + rest
+    def _explain(self, wait: Stretch, causes: dict[str, float]) -> None:
+        """Splits a wait by what the mover did meanwhile, and its waits by what its feeder did."""
+        blamed: defaultdict[str, float] = defaultdict(float)
+        for name, stretch in self._meanwhile(MOVER, wait):
+            if name == "transfer":
+                blamed[name] += _length(stretch)
+            elif name == "wait":
+                for inner, part in self._meanwhile(EXTRACTOR, stretch):
+                    cause = {"extract": "extract", "wait": "read", "read": "read"}.get(inner)
+                    if cause:
+                        blamed[cause] += _length(part)
+        blamed["handover"] = max(0.0, _length(wait) - sum(blamed.values()))
+        for cause, seconds in blamed.items():
+            causes[cause] = causes.get(cause, 0.0) + seconds
+
+    def _meanwhile(self, thread: str, wait: Stretch) -> Iterator[tuple[str, Stretch]]:
+        for span in tuple(self._spans[thread]):
+            start, end = _ends(span)
+            shared = max(start, wait[0]), min(end, wait[1])
+            if _length(shared) > 0:
+                yield span.name, shared
 
     def _write(self, times: StepTimes, begun: float, memory: Mapping[str, int]) -> None:
         event: dict[str, Any] = {"kind": "step", "memory": memory}
@@ -130,6 +145,14 @@ class StepLedger:
         self._recorder.write(event)
         # The device's own lane, as it worked; the loop's lane shows how the step was queued.
         self._recorder.write_span("step", self._device, "device", times.step, begun, times.busy)
+
+
+def _ends(span: Span) -> Stretch:
+    return span.start, span.start + span.seconds
+
+
+def _length(stretch: Stretch) -> float:
+    return stretch[1] - stretch[0]
 
 
 def _rounded(seconds: Mapping[str, float]) -> dict[str, float]:
