@@ -84,7 +84,7 @@ def test_a_device_named_inside_a_loop_of_a_program_is_found(plan: DevicePlan) ->
 
 
 def test_a_device_without_room_is_told_with_what_to_change(plan: DevicePlan) -> None:
-    program = Program(lambda x: tf.zeros([2**45]) + x, plan.model, name="step")
+    program = Program(lambda x: tf.fill([2**45], x[0]), plan.model, name="step")
     with pytest.raises(OutOfMemoryError, match="out of memory on /CPU:1 in program step") as told:
         program(on(plan.model, 1.0))
     assert "--batch-size" in told.value.remedy
