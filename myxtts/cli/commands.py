@@ -165,6 +165,8 @@ def _open(config: "Config") -> "DevicePlan":
     open_devices(plan, _say)
     for proof in prove_devices(plan):
         _say(f"   {proof.role} device {proof.device} ran an op ({proof.name})")
+    if plan.arrangement == "split":
+        _say("✅ Multi-GPU configuration completed successfully")
     idle = [gpu.index for gpu in gpus if gpu not in plan.gpus and not plan.emulated]
     if idle:
         numbers = ", ".join(str(index) for index in idle)

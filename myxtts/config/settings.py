@@ -56,7 +56,7 @@ class PipelineConfig(Settings):
     """How far the data device may run ahead of the model device."""
 
     depth: Count = 3
-    """Finished batches that may wait; each one holds model-device memory."""
+    """Finished batches that may wait on the data device; one more waits on the model device."""
     model_start_delay: float = Field(default=2.0, ge=0, le=86400)
     """Seconds the first step waits while the queue fills."""
 
@@ -81,7 +81,7 @@ class TrainingConfig(Settings):
     recompute: bool = False
     """Computes activations again in the backward pass: less memory, slower steps."""
     log_every: Count = 10
-    """Steps from one log line to the next; each line waits for the device once."""
+    """Steps from one log line to the next."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Start of every random number: weights, order, slices, dropout."""
 
@@ -96,7 +96,7 @@ class TelemetryConfig(Settings):
     step_variation_limit: float = Field(default=0.30, gt=0, le=100)
     """Spread of the step time, as a share of the usual step, above which an alarm is raised."""
     false_alarm_rate: float = Field(default=1e-3, gt=0, lt=1)
-    """Share of healthy runs in which the memory-leak test may cry wolf."""
+    """Share of healthy runs in which the tests for oscillation and for leaks may each cry wolf."""
 
 
 class Config(Settings):

@@ -133,7 +133,7 @@ def _opening_lines(plan: DevicePlan) -> list[str]:
             "   Configured memory growth for data GPU",
             "   Configured memory growth for model GPU",
         ]
-    return [*lines, "✅ Multi-GPU configuration completed successfully"]
+    return lines
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Proof that a role's device is there: a real op, a real program, and the card's UUID."""
+"""Proof that a role's device is there: a real op, and the card's UUID."""
 
 from dataclasses import dataclass
 
