@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from myxtts.batch import Batch, Tensors
 from myxtts.config import Config, DataConfig, ModelConfig, TrainingConfig
-from myxtts.devices import DevicePlan, explicit_moves
+from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.errors import UserError
 from myxtts.pipeline import Feed, Program, RunAhead, extract, finish, is_on, move, run_ahead
-from myxtts.run import Learned, Run, Say, open_run
+from myxtts.run import Learned, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
 SAMPLE_RATE = 22050
@@ -72,10 +72,11 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
             programs = [features, *learner.programs]
             # The range comes first, so zip never draws a batch it will not use.
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
-                with run.step(step):
+                with run.step(hands[0].number):
                     results = learner(hands)
                 names = tuple(name for hand in hands for name in hand.clips)
-                run.queued(step, Learned(names, len(names) * clips.seconds), results)
+                batch = Learned(hands[0].number, names, len(names) * clips.seconds)
+                run.queued(step, batch, results)
                 if step % config.training.log_every == 0:
                     run.log(ahead, count_traces(programs), say)
             run.settle()

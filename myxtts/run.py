@@ -5,13 +5,13 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 from myxtts.config import Config, to_yaml
-from myxtts.devices import DevicePlan, open_nvml
+from myxtts.devices import DevicePlan, Say, open_nvml
 from myxtts.errors import UserError
 from myxtts.pipeline import Feed, LateResults
 from myxtts.telemetry.alarms import Alarm, AlarmLimits, AlarmWatch, StepRecord
@@ -19,8 +19,6 @@ from myxtts.telemetry.memory import free_memory, sample_memory, write_memory
 from myxtts.telemetry.record import Recorder, Span, open_recorder
 from myxtts.telemetry.steps import StepLedger, StepTimes
 from myxtts.telemetry.verdict import Verdict, judge, verdict_line
-
-Say = Callable[[str], None]
 
 CONFIG_FILE = "config.yaml"
 KEPT_STEPS = 10_000
@@ -36,6 +34,7 @@ class NonFiniteError(UserError):
 class Learned(NamedTuple):
     """What the books keep of a batch until its results are there."""
 
+    number: int
     clips: tuple[str, ...]
     audio_seconds: float
 
@@ -75,9 +74,9 @@ class Run:
         """Times a part of the loop."""
         return self.recorder.span(name)
 
-    def step(self, number: int) -> Span:
+    def step(self, batch: int) -> Span:
         """Times the queueing of a step; the ledger adds the device's own lane when it is done."""
-        return self.recorder.span("step", batch=number)
+        return self.recorder.span("step", batch=batch)
 
     def queued(self, number: int, batch: Learned, results: Mapping[str, Any]) -> None:
         """Takes a step's scalars on the device, and books the steps that are finished by now."""
@@ -133,7 +132,7 @@ class Run:
         batch = self._queued.pop(step)
         self._first = self._first or step
         memory = self._memory[step] = sample_memory(self._plan).used
-        times = self._ledger.completed(step, at, batch.audio_seconds, memory)
+        times = self._ledger.completed(step, batch.number, at, batch.audio_seconds, memory)
         self.times.append(times)
         self._window.append(times)
         self.values = values

@@ -9,6 +9,7 @@ from myxtts.devices import (
     DeviceError,
     DevicePlan,
     Gpu,
+    Say,
     count_devices,
     list_gpus,
     open_devices,
@@ -16,7 +17,6 @@ from myxtts.devices import (
     prove_devices,
 )
 from myxtts.errors import UserError
-from myxtts.run import Say
 from myxtts.telemetry.verdict import percent
 
 RULE = "=" * 60

@@ -107,7 +107,7 @@ def test_a_loss_that_is_no_number_stops_with_step_and_clips(
     with open_run(config_in(tmp_path), plan) as run, tf.device(plan.model):
         with run.step(5):
             loss = tf.constant(float("nan"))
-        run.queued(5, Learned(("clip-a", "clip-b"), 2.0), {"loss": loss})
+        run.queued(5, Learned(5, ("clip-a", "clip-b"), 2.0), {"loss": loss})
         with pytest.raises(NonFiniteError, match="step 5: loss is nan; its clips: clip-a, clip-b"):
             run.settle()
 
@@ -118,6 +118,15 @@ def test_two_runs_of_one_second_have_two_folders(plan: DevicePlan, tmp_path: Pat
         with open_run(config_in(tmp_path), plan) as run:
             folders.add(run.folder)
     assert len(folders) == 3
+
+
+def test_a_batch_keeps_its_number_from_reading_to_learning(run: Run) -> None:
+    events = [e for e in read_events(run.folder / FILE) if e["kind"] == "span"]
+    lanes = {name: [e for e in events if e["name"] == name] for name in ("read", "step")}
+    learned = [e["batch"] for e in lanes["step"] if e["thread"] == "device"]
+    assert learned == list(range(STEPS))
+    ended = {e["batch"]: e["start"] + e["seconds"] for e in lanes["read"]}
+    assert all(ended[e["batch"]] <= e["start"] for e in lanes["step"])
 
 
 def test_a_run_keeps_the_config_that_made_it(run: Run) -> None:

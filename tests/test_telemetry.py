@@ -124,7 +124,7 @@ def test_the_parts_of_a_step_sum_to_the_steps_time(clock: Clock) -> None:
     clock.spend(recorder, "log", 0.03)
     clock.spend(recorder, "wait", 0.01)
     clock.spend(recorder, "step", 0.10, batch=2)
-    times = [ledger.completed(1, 0.0), ledger.completed(2, 0.0)]
+    times = [ledger.completed(1, 1, 0.0), ledger.completed(2, 2, 0.0)]
     assert [sum(t.parts.values()) for t in times] == pytest.approx([t.seconds for t in times])
     assert times[1].parts == pytest.approx({"log": 0.03, "wait": 0.01, "step": 0.10})
 
@@ -134,8 +134,8 @@ def test_time_outside_every_span_is_missing_from_the_sum_and_not_filled_up(clock
     clock.spend(recorder, "step", 0.1, batch=1)
     clock.time += 0.5
     clock.spend(recorder, "step", 0.1, batch=2)
-    ledger.completed(1, 0.0)
-    second = ledger.completed(2, 0.0)
+    ledger.completed(1, 1, 0.0)
+    second = ledger.completed(2, 2, 0.0)
     assert (second.seconds, sum(second.parts.values())) == pytest.approx((0.6, 0.1))
 
 
@@ -143,7 +143,7 @@ def test_a_nested_span_counts_once(clock: Clock) -> None:
     recorder, ledger = ledger_of(clock)
     with recorder.span("step", batch=1):
         clock.spend(recorder, "inner", 0.1)
-    assert ledger.completed(1, 0.0).parts == pytest.approx({"step": 0.1})
+    assert ledger.completed(1, 1, 0.0).parts == pytest.approx({"step": 0.1})
 
 
 def test_a_wait_is_blamed_on_what_the_producer_was_doing(clock: Clock) -> None:
@@ -163,7 +163,7 @@ def test_a_wait_is_blamed_on_what_the_producer_was_doing(clock: Clock) -> None:
         clock.time += 0.02
     clock.spend(recorder, "step", 0.1, batch=1)
     waits = {"read": 0.03, "extract": 0.05, "transfer": 0.01, "handover": 0.02}
-    assert ledger.completed(1, 0.0).waits == pytest.approx(waits)
+    assert ledger.completed(1, 1, 0.0).waits == pytest.approx(waits)
 
 
 def test_only_the_threads_the_loop_waits_for_explain_a_wait(clock: Clock) -> None:
@@ -172,7 +172,7 @@ def test_only_the_threads_the_loop_waits_for_explain_a_wait(clock: Clock) -> Non
         read = threading.Thread(target=lambda: clock.spend(recorder, "read", 0.1), name="reader")
         in_thread(read)
     clock.spend(recorder, "step", 0.1, batch=1)
-    assert ledger.completed(1, 0.0).waits == pytest.approx({"handover": 0.1})
+    assert ledger.completed(1, 1, 0.0).waits == pytest.approx({"handover": 0.1})
 
 
 def test_the_device_has_a_lane_of_its_own(tmp_path: Path, clock: Clock) -> None:
@@ -180,7 +180,7 @@ def test_the_device_has_a_lane_of_its_own(tmp_path: Path, clock: Clock) -> None:
     ledger = StepLedger(recorder, "/GPU:1")
     with recorder.span("step", batch=1):
         pass
-    ledger.completed(1, recorder.now() + 0.5)
+    ledger.completed(1, 1, recorder.now() + 0.5)
     lanes = [e for e in read_events(tmp_path / FILE) if e["kind"] == "span"]
     assert [(e["device"], e["seconds"] > 0.4) for e in lanes] == [("", False), ("/GPU:1", True)]
 
@@ -191,7 +191,7 @@ def test_a_gpu_is_busy_from_dispatch_to_result_and_never_twice(clock: Clock) -> 
     clock.spend(recorder, "step", 0.01, batch=2)  # Queued at 0.01, done at 0.20.
     clock.time = 100.5
     clock.spend(recorder, "step", 0.01, batch=3)  # Queued at 0.50, done at 0.60.
-    times = [ledger.completed(step, at) for step, at in ((1, 0.1), (2, 0.2), (3, 0.6))]
+    times = [ledger.completed(step, step, at) for step, at in ((1, 0.1), (2, 0.2), (3, 0.6))]
     assert [t.busy for t in times] == pytest.approx([0.1, 0.1, 0.1])
     assert [t.seconds for t in times] == pytest.approx([0.1, 0.1, 0.4])
 
@@ -201,7 +201,7 @@ def test_a_gpu_that_lags_behind_the_host_is_never_more_than_wholly_busy(clock: C
     for step in range(1, 13):  # The host queues three at once, and then keeps the device's pace.
         clock.spend(recorder, "step", 0.002, batch=step)
         clock.time += 0.0 if step < 3 else 0.098
-    times = [ledger.completed(step, 0.1 * step) for step in range(1, 13)]
+    times = [ledger.completed(step, step, 0.1 * step) for step in range(1, 13)]
     assert all(t.busy <= t.seconds + 1e-9 for t in times)
     assert judge(times).busy == pytest.approx(1.0)
 

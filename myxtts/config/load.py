@@ -33,7 +33,7 @@ PRESET = "preset"  # Read at every layer, and no setting itself: it only chooses
 
 
 @dataclass(frozen=True)
-class Given:
+class Entry:
     """A value, the place that gave it, and how a better one is written there."""
 
     value: object
@@ -41,7 +41,7 @@ class Given:
     template: str
 
 
-Layer = dict[str, Given]
+Layer = dict[str, Entry]
 
 
 def load_config(
@@ -186,10 +186,10 @@ def _read_leaf(path: str, node: Node, where: str, problems: list[str]) -> Layer:
         problems.append(f"{name}:{error.line}: {path}: {error}")
         return {}
     template = f"`{path.rpartition('.')[2]}: {{value}}`"
-    return _checked(path, Given(value, where, template), problems)
+    return _checked(path, Entry(value, where, template), problems)
 
 
-def _checked(path: str, given: Given, problems: list[str]) -> Layer:
+def _checked(path: str, given: Entry, problems: list[str]) -> Layer:
     # Here and not once at the end, where a later layer would hide an earlier one's fault.
     if path in LEAVES and (what := fault(LEAVES[path], given.value, given.template)):
         problems.append(f"{given.where}: {path}: {what}")
@@ -211,7 +211,7 @@ def _read_flags(flags: Mapping[str, object], problems: list[str]) -> Layer:
             continue
         flag = FLAGS.get(path, f"the flag for {shown(path)}")
         if path in LEAVES or path == PRESET:
-            found |= _checked(path, Given(value, flag, f"{flag} {{value}}"), problems)
+            found |= _checked(path, Entry(value, flag, f"{flag} {{value}}"), problems)
         else:
             problems.append(f"{flag}: {shown(path)}: {_unknown(path, written(value))}")
     return found
@@ -228,7 +228,7 @@ def _read_overrides(overrides: Sequence[str], problems: list[str]) -> Layer:
             problems.append(f"{where}: {shown(path)}: {_unknown(path, shown(raw))}")
         else:
             try:
-                given = Given(_override_value(raw), where, f"{path}={{value}}")
+                given = Entry(_override_value(raw), where, f"{path}={{value}}")
             except ValueError as error:
                 problems.append(f"{where}: {path}: {error}; write {path}=VALUE")
             else:
@@ -267,13 +267,13 @@ def _is_section(path: str) -> str:
     return f"is a section, not a value; write one of its keys under it: {keys}"
 
 
-def _preset(given: Given | None, problems: list[str]) -> Layer:
+def _preset(given: Entry | None, problems: list[str]) -> Layer:
     if given is None or given.value is None:
         return {}
     if isinstance(given.value, str) and given.value in PRESETS:
         values = PRESETS[given.value].items()
         where = f"{given.where}: preset {given.value}"
-        return {key: Given(value, where, f"`{key}: {{value}}`") for key, value in values}
+        return {key: Entry(value, where, f"`{key}: {{value}}`") for key, value in values}
     likely = nearest(str(given.value), PRESETS)
     advice = f"did you mean {likely}?" if likely else "write one of them"
     problems.append(

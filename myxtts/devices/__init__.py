@@ -3,7 +3,7 @@
 from myxtts.devices.errors import DeviceError
 from myxtts.devices.gpus import MB, Gpu, GpuReading, list_gpus, open_nvml, read_gpu
 from myxtts.devices.limits import optimal_limits
-from myxtts.devices.opening import allocator_bytes, count_devices, explicit_moves, open_devices
+from myxtts.devices.opening import Say, allocator_bytes, count_devices, explicit_moves, open_devices
 from myxtts.devices.plan import DevicePlan, plan_devices
 from myxtts.devices.proof import Proof, prove_devices
 
@@ -14,6 +14,7 @@ __all__ = [
     "Gpu",
     "GpuReading",
     "Proof",
+    "Say",
     "allocator_bytes",
     "count_devices",
     "explicit_moves",

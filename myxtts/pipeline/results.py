@@ -4,15 +4,16 @@ On a GPU a step returns when it is queued, and reading a value waits for everyth
 queued by then: so a thread of its own reads, and the loop only hears of it later.
 """
 
+import contextlib
 import queue
-import weakref
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from myxtts.pipeline.ring import run_ahead
+from myxtts.pipeline.ring import LOOK_UP_SECONDS, run_ahead
 from myxtts.telemetry.record import Recorder
 
 _Queued = tuple[int, Mapping[str, tf.Tensor]]
@@ -35,11 +36,9 @@ class LateResults:
         self._recorder = recorder
         self._queued: queue.SimpleQueue[_Queued | None] = queue.SimpleQueue()
         self._owed = 0
-        self._finished = run_ahead(
-            _read(self._queued, recorder.now), depth=lag + 1, thread="results"
-        )
-        # Without it the reader would wait for ever, and the stop of its thread for it.
-        self._end = weakref.finalize(self, self._queued.put, None)
+        self._stop = threading.Event()
+        reading = _read(self._queued, recorder.now, self._stop, threading.current_thread())
+        self._finished = run_ahead(reading, lag + 1, recorder, thread="results", stop=self._stop)
 
     def put(self, step: int, results: Mapping[str, tf.Tensor]) -> list[StepResult]:
         """Queues a step's scalars; gives those of the steps that `lag` has passed over."""
@@ -60,8 +59,9 @@ class LateResults:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end()
-        self._finished.close()
+        self._stop.set()
+        self._queued.put(None)  # Wakes the reader.
+        self._finished.__exit__(kind, error, trace)
 
     def _collect(self, may_wait: int) -> list[StepResult]:
         late = []
@@ -73,9 +73,15 @@ class LateResults:
 
 
 def _read(
-    queued: queue.SimpleQueue[_Queued | None], now: Callable[[], float]
+    queued: queue.SimpleQueue[_Queued | None],
+    now: Callable[[], float],
+    stop: threading.Event,
+    loop: threading.Thread,
 ) -> Iterator[StepResult]:
-    while (entry := queued.get()) is not None:
-        step, results = entry
-        values = {name: float(value.numpy()) for name, value in results.items()}
-        yield StepResult(step, values, now())
+    while not stop.is_set() and loop.is_alive():
+        with contextlib.suppress(queue.Empty):
+            entry = queued.get(timeout=LOOK_UP_SECONDS)
+            if entry:
+                step, results = entry
+                values = {name: float(value.numpy()) for name, value in results.items()}
+                yield StepResult(step, values, now())

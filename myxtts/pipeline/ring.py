@@ -40,11 +40,11 @@ class _Filled(NamedTuple, Generic[T]):
 class _Ring(Generic[T]):
     """What both threads share; neither holds the other through it, so both can be collected."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, stop: threading.Event) -> None:
         # SimpleQueue is C and reentrant: an interrupt or a kill leaves no lock behind.
         self.free: queue.SimpleQueue[None] = queue.SimpleQueue()
         self.filled: queue.SimpleQueue[_Filled[T]] = queue.SimpleQueue()
-        self.stop = threading.Event()
+        self.stop = stop
         self.full = threading.Event()
         self.consumer: threading.Thread | None = None
         for _ in range(depth):
@@ -76,7 +76,14 @@ class _Ring(Generic[T]):
 class RunAhead(Iterator[T], Generic[T]):
     """The consumer's end: iterate, and close it (or leave its `with`) to stop the producer."""
 
-    def __init__(self, items: Iterable[T], depth: int, recorder: Recorder, thread: str) -> None:
+    def __init__(
+        self,
+        items: Iterable[T],
+        depth: int,
+        recorder: Recorder,
+        thread: str,
+        stop: threading.Event,
+    ) -> None:
         if depth < 1:
             raise ValueError(f"a ring needs at least one slot, not {depth}")
         self.depth = depth
@@ -84,7 +91,7 @@ class RunAhead(Iterator[T], Generic[T]):
         self._taken = 0
         self._queue = f"queue of {thread}"
         self._end: _Filled[T] | None = None
-        self._ring: _Ring[T] = _Ring(depth)
+        self._ring: _Ring[T] = _Ring(depth, stop)
         self._thread = threading.Thread(
             target=_produce, args=(items, self._ring, recorder), name=thread, daemon=True
         )
@@ -123,6 +130,8 @@ class RunAhead(Iterator[T], Generic[T]):
 
     def _try_to_stop(self) -> str:
         """Stops the producer; what to tell when it does not come back."""
+        # By itself first: a kill inside the finaliser would leave it used up and nothing stopped.
+        self._ring.stop.set()
         self._stop()
         if not self._thread.is_alive() or self._thread is threading.current_thread():
             return ""
@@ -172,9 +181,13 @@ def run_ahead(
     depth: int = 3,
     recorder: Recorder | None = None,
     thread: str = "producer",
+    stop: threading.Event | None = None,
 ) -> RunAhead[T]:
-    """Starts making `items` in a thread, at most `depth` ahead of the one in use."""
-    return RunAhead(items, depth, recorder or Recorder(), thread)
+    """Starts making `items` in a thread, at most `depth` ahead of the one in use.
+
+    A source that waits by itself watches `stop`, which is set when it is no longer wanted.
+    """
+    return RunAhead(items, depth, recorder or Recorder(), thread, stop or threading.Event())
 
 
 def _produce(items: Iterable[T], ring: _Ring[T], recorder: Recorder) -> None:

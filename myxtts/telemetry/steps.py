@@ -76,10 +76,15 @@ class StepLedger:
         recorder.on_span = self._see
 
     def completed(
-        self, step: int, at: float, audio: float = 0.0, memory: Mapping[str, int] | None = None
+        self,
+        step: int,
+        batch: int,
+        at: float,
+        audio: float = 0.0,
+        memory: Mapping[str, int] | None = None,
     ) -> StepTimes:
-        """Closes the books of a step whose results were there at `at`."""
-        cycle = self._open.pop(step)
+        """Closes the books of the step on a batch, whose results were there at `at`."""
+        cycle = self._open.pop(batch)
         done = cycle.end if self._synchronous else max(at, cycle.queued)
         before = cycle.start if self._device_free is None else self._device_free
         begun = max(cycle.queued, before)
@@ -94,7 +99,7 @@ class StepLedger:
             busy=done - begun,
             audio=audio,
         )
-        self._write(times, begun, memory or {})
+        self._write(times, batch, begun, memory or {})
         return times
 
     def _see(self, span: Span) -> None:
@@ -137,14 +142,14 @@ class StepLedger:
             if _length(shared) > 0:
                 yield span.name, shared
 
-    def _write(self, times: StepTimes, begun: float, memory: Mapping[str, int]) -> None:
+    def _write(self, times: StepTimes, batch: int, begun: float, memory: Mapping[str, int]) -> None:
         event: dict[str, Any] = {"kind": "step", "memory": memory}
         for name, value in vars(times).items():
             rounded = isinstance(value, Mapping)
             event[name] = _rounded(value) if rounded else round(value, 7)
         self._recorder.write(event)
         # The device's own lane, as it worked; the loop's lane shows how the step was queued.
-        self._recorder.write_span("step", self._device, "device", times.step, begun, times.busy)
+        self._recorder.write_span("step", self._device, "device", batch, begun, times.busy)
 
 
 def _ends(span: Span) -> Stretch:

@@ -123,7 +123,9 @@ def _read_span(drawing: _Drawing, event: Event) -> None:
 
 def _read_step(drawing: _Drawing, event: Event) -> None:
     args = {key: event[key] for key in ("step", "parts", "waits", "busy") if key in event}
-    box = _slice(drawing, event, f"step {event['step']}", args)
+    # The lane of the host: a GPU's own step stands in the device's lane.
+    cycle = {**event, "seconds": event.get("host_seconds", event["seconds"])}
+    box = _slice(drawing, cycle, f"step {event['step']}", args)
     drawing.slices["", STEPS_LANE].append(box)
 
 
