@@ -1,10 +1,11 @@
-"""Tensors of sound: mel front ends and resampling.
+"""Tensors of sound: mel front ends, resampling, slices and random changes.
 
 Pure TensorFlow on batches: no Python for each clip, the same eagerly, in a graph, under XLA
 and inside tf.data. Knows nothing of devices.
 """
 
 from myxtts.audio.filters import CONDITIONING, CONDITIONING_V1, DVAE, SPEAKER, FrontEnd
+from myxtts.audio.keys import step_key
 from myxtts.audio.lengths import (
     CODEC_HZ,
     HOP,
@@ -26,6 +27,7 @@ from myxtts.audio.mel import (
     speaker_mel,
 )
 from myxtts.audio.resample import resample
+from myxtts.audio.slices import Slices, fixed_slices, random_slices
 from myxtts.audio.waves import length_mask, mute_padding, to_float
 
 __all__ = [
@@ -39,19 +41,23 @@ __all__ = [
     "SPEAKER_HZ",
     "VOCODER_HZ",
     "FrontEnd",
+    "Slices",
     "codes_for_frames",
     "codes_for_samples",
     "conditioning_mel",
     "divide_by_stats",
     "dvae_mel",
+    "fixed_slices",
     "frames_for_samples",
     "length_mask",
     "log_mel",
     "mel_power",
     "mute_padding",
+    "random_slices",
     "resample",
     "resampled_length",
     "speaker_features",
     "speaker_mel",
+    "step_key",
     "to_float",
 ]
