@@ -4,6 +4,7 @@ Pure TensorFlow on batches: no Python for each clip, the same eagerly, in a grap
 and inside tf.data. Knows nothing of devices.
 """
 
+from myxtts.audio.augment import augment
 from myxtts.audio.filters import CONDITIONING, CONDITIONING_V1, DVAE, SPEAKER, FrontEnd
 from myxtts.audio.keys import step_key
 from myxtts.audio.lengths import (
@@ -42,6 +43,7 @@ __all__ = [
     "VOCODER_HZ",
     "FrontEnd",
     "Slices",
+    "augment",
     "codes_for_frames",
     "codes_for_samples",
     "conditioning_mel",

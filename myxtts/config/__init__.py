@@ -1,5 +1,6 @@
 """Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
 
+from myxtts.config.augment import AugmentConfig
 from myxtts.config.base import Settings
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
 from myxtts.config.load import differences, json_schema, load_config, to_yaml
@@ -20,6 +21,7 @@ __all__ = [
     "GUIDE_KEYS",
     "PRESETS",
     "SIZES",
+    "AugmentConfig",
     "CodecConfig",
     "Config",
     "ConfigError",
