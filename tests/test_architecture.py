@@ -17,7 +17,7 @@ ROWS = (
     ("rehearsal",),
     ("run",),
     ("pipeline",),
-    ("batch",),
+    ("batch", "audio"),
     ("telemetry",),
     ("devices",),
     ("config",),

@@ -1,5 +1,6 @@
 """Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
 
+from myxtts.config.augment import AugmentConfig
 from myxtts.config.awaited import unheard
 from myxtts.config.base import Settings
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
@@ -21,6 +22,7 @@ __all__ = [
     "GUIDE_KEYS",
     "PRESETS",
     "SIZES",
+    "AugmentConfig",
     "CodecConfig",
     "Config",
     "ConfigError",

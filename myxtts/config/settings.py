@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
+from myxtts.config.augment import AugmentConfig
 from myxtts.config.base import LARGEST, Count, Folder, GpuIndices, MemoryLimit, Settings
 from myxtts.config.model import ModelConfig
 
@@ -29,6 +30,8 @@ class DataConfig(Settings):
     """Copies clips to the data device before it asks for them."""
     use_tf_native_loading: bool = False
     """Reads an unprepared folder of 16-bit WAV as it is; without it, prepared shards are read."""
+    augment: AugmentConfig = AugmentConfig()
+    """Random changes to clips."""
 
 
 class DevicesConfig(Settings):
