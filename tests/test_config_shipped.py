@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 
 # Settings that nothing reads yet, and the module that will. The tests let the table only shrink.
 AWAITED = {
-    "data.val": "prepare",
+    "data.val": "train",
     "data.num_workers": "reader",
     "data.prefetch_buffer_size": "reader",
     "data.prefetch_to_gpu": "train",

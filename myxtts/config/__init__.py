@@ -1,6 +1,7 @@
 """Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
 
 from myxtts.config.base import Settings
+from myxtts.config.court import CourtConfig
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
 from myxtts.config.load import differences, json_schema, load_config, to_yaml
 from myxtts.config.model import CodecConfig, GptConfig, ModelConfig, SpeakerConfig, VocoderConfig
@@ -23,6 +24,7 @@ __all__ = [
     "CodecConfig",
     "Config",
     "ConfigError",
+    "CourtConfig",
     "DataConfig",
     "DevicesConfig",
     "GptConfig",
