@@ -6,8 +6,10 @@ nothing of it is part of this project, and no other process loads it.
 
 import ctypes
 import json
+import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import soundfile
@@ -20,6 +22,7 @@ MARGIN = 512
 PEAK = 0.7
 FRAME = 256
 
+SYMBOLS = 2  # ELF's SHT_SYMTAB.
 SYNCHRONOUS, UTF8, SPEED = 2, 1, 1
 """espeak_ng's own numbers: AUDIO_OUTPUT_SYNCHRONOUS, espeakCHARS_UTF8, espeakRATE."""
 
@@ -41,7 +44,7 @@ class Voice:
         if self.library.espeak_Initialize(SYNCHRONOUS, 0, data, 0) != RATE:
             sys.exit("espeak-ng did not start at 22050 samples a second")
         self.library.espeak_SetSynthCallback(self.callback)
-        self.noise = ctypes.CDLL(None)
+        self.seed = _hidden(self.library, "espeak_srand")
         self.name = ""
 
     def _hear(self, samples: "ctypes._Pointer[ctypes.c_short]", count: int, _events: int) -> int:
@@ -56,13 +59,33 @@ class Voice:
                 sys.exit(f"espeak-ng has no voice {name}")
             self.library.espeak_SetParameter(SPEED, WORDS_PER_MINUTE, 0)
             self.name = name
-        # Its breath noise comes from rand(): with one seed a phrase sounds the same every time.
-        self.noise.srand(1)
+        # Its random numbers begin with the time of day; with one seed a phrase sounds the same.
+        self.seed(1)
         self.sounds.clear()
         raw = text.encode()
         self.library.espeak_Synth(raw, len(raw) + 1, 0, 0, 0, UTF8, None, None)
         self.library.espeak_Synchronize()
         return np.frombuffer(b"".join(self.sounds), "<i2").astype(np.float32) / 32768
+
+
+def _hidden(library: ctypes.CDLL, name: str) -> Any:
+    """A function that the library has and does not export, by its table of symbols (ELF64)."""
+    raw = Path(library._name).read_bytes()
+    (headers,) = struct.unpack_from("<Q", raw, 0x28)
+    (count,) = struct.unpack_from("<H", raw, 0x3C)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", raw, headers + 64 * n) for n in range(count)]
+    found = {}
+    for _, kind, _, _, offset, size, link, *_ in sections:
+        if kind == SYMBOLS:
+            for place in range(offset, offset + size, 24):
+                text, _, _, _, value = struct.unpack_from("<IBBHQ", raw, place)
+                start = sections[link][4] + text
+                found[raw[start : raw.index(b"\0", start)].decode()] = value
+    known = "espeak_Initialize"
+    if name not in found or known not in found:
+        sys.exit(f"this espeak-ng has no {name}: its speech would differ from run to run")
+    here = ctypes.cast(getattr(library, known), ctypes.c_void_p).value or 0
+    return ctypes.CFUNCTYPE(None, ctypes.c_long)(here - found[known] + found[name])
 
 
 def trimmed(sound: np.ndarray) -> np.ndarray:

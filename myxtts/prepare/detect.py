@@ -7,7 +7,7 @@ from pathlib import Path
 from myxtts.errors import UserError
 from myxtts.prepare import commonvoice, folder, ljspeech, table, vctk
 from myxtts.prepare.clip import Record
-from myxtts.prepare.files import AUDIO, TEXTS, ending, walk
+from myxtts.prepare.files import AUDIO, TEXTS, ending, is_file, is_folder, walk
 from myxtts.prepare.lines import read_lines
 
 FORMATS = ("ljspeech", "vctk", "commonvoice", "table", "folder")
@@ -54,9 +54,9 @@ class Source:
 
 def recognise(data: Path, wanted: str | None = None) -> Source:
     """Finds out how the clips are listed; `wanted` is the answer where more than one would do."""
-    if data.is_file():
+    if is_file(data):
         found = list(_in_list(data.resolve().parent, data.resolve(), whole=False))
-    elif data.is_dir():
+    elif is_folder(data):
         found = list(_in_folder(data.resolve()))
     else:
         raise UserError(f"{data}: there is no such file or folder", "name the folder of the clips")
@@ -81,15 +81,15 @@ def _ambiguous(data: Path, found: list[Source]) -> UserError:
 
 
 def _in_folder(root: Path) -> Iterator[Source]:
-    lists = sorted(p for p in root.iterdir() if ending(p.name) in table.ENDINGS and p.is_file())
-    if root / commonvoice.LIST in lists and (root / commonvoice.CLIPS).is_dir():
+    lists = sorted(p for p in root.iterdir() if ending(p.name) in table.ENDINGS and is_file(p))
+    if root / commonvoice.LIST in lists and is_folder(root / commonvoice.CLIPS):
         # Its other lists (train.tsv, other.tsv …) hold the same clips or unproven ones.
         why = f"{commonvoice.LIST} beside {commonvoice.CLIPS}/"
         yield Source("commonvoice", root, root / commonvoice.LIST, why)
         return
     for listed in lists:
         yield from _in_list(root, listed, whole=True)
-    if (root / vctk.TEXTS).is_dir() and vctk.recordings(root):
+    if is_folder(root / vctk.TEXTS) and vctk.recordings(root):
         names = ", ".join(f"{path.name}/" for path in vctk.recordings(root))
         yield Source("vctk", root, None, f"{names} beside {vctk.TEXTS}/")
     elif pair := _first_pair(root):
@@ -100,7 +100,7 @@ def _in_list(root: Path, listed: Path, *, whole: bool) -> Iterator[Source]:
     if ending(listed.name) not in table.ENDINGS:
         return
     columns = table.columns_of(listed)
-    if commonvoice.NAMES.items() <= columns.items() and (root / commonvoice.CLIPS).is_dir():
+    if commonvoice.NAMES.items() <= columns.items() and is_folder(root / commonvoice.CLIPS):
         yield Source("commonvoice", root, listed, f"{listed.name} beside clips/", whole)
     elif all(part in columns for part in table.NEEDED):
         names = ", ".join(f"{part} from {name!r}" for part, name in columns.items())

@@ -58,7 +58,7 @@ def walk(root: Path, links: bool, folder: str = "") -> Iterator[str]:
         return  # A folder that may not be opened: what the list names in it is refused by name.
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
-        if ending(entry.name) in AUDIO or not entry.is_dir():
+        if ending(entry.name) in AUDIO or not is_folder(root / path):
             yield path
         elif not entry.is_symlink() or (links and _leaves(_real(root, path))):
             yield from walk(root, links, path)
@@ -69,7 +69,7 @@ def walk(root: Path, links: bool, folder: str = "") -> Iterator[str]:
 def audio_files(root: Path, links: bool) -> Iterator[str]:
     """Paths that end as audio files do, whatever is behind them, and links to folders outside."""
     for path in walk(root, links):
-        if ending(path) in AUDIO or (root / path).is_dir():
+        if ending(path) in AUDIO or is_folder(root / path):
             yield path
 
 
@@ -97,6 +97,23 @@ def locate(root: Path, name: str, links: bool) -> tuple[str, os.stat_result] | R
     if not stat.S_ISREG(found.st_mode):
         return Refusal("unreadable", f"{_kind(found.st_mode)}, no file", "a file")
     return source, found
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file can be seen there; pathlib's own raises for names that are too long."""
+    return stat.S_ISREG(_mode(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder can be seen there."""
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def relative(root: Path, name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from myxtts.errors import UserError
 from myxtts.prepare.clip import Record
-from myxtts.prepare.files import AUDIO, TEXTS, ending, stem, walk
+from myxtts.prepare.files import AUDIO, TEXTS, ending, is_file, stem, walk
 from myxtts.prepare.lines import LONGEST_LINE, read_lines
 
 NO_CLIPS = ("readme", "license", "licence", "copying", "notice", "changelog")
@@ -20,7 +20,7 @@ def records(root: Path, links: bool) -> Iterator[Record]:
     for path in walk(root, links):
         if ending(path) in AUDIO:
             for end in TEXTS:
-                if (root / (stem(path) + end)).is_file():
+                if is_file(root / (stem(path) + end)):
                     yield _record(root, path, stem(path) + end)
                     break
         elif ending(path) in TEXTS and not _has_audio(root, path):
@@ -29,7 +29,7 @@ def records(root: Path, links: bool) -> Iterator[Record]:
 
 def read_text(path: Path) -> tuple[str, str]:
     """A text file's words on one line, or what is wrong with it."""
-    if not path.is_file():
+    if not is_file(path):
         return "", f"{path.name} is no file"
     if path.stat().st_size > LONGEST_LINE:
         return "", f"{path.name} is longer than {LONGEST_LINE} bytes"

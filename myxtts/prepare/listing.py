@@ -90,8 +90,8 @@ def _fault(record: Record) -> Refusal | None:
     for text in (record.text, record.id, record.speaker):
         if why := unwritable(text):
             return Refusal("line", why)
-    if not record.text.strip():
-        return Refusal("empty_text", "no text", "at least 1 character")
+    if not any(character.isalnum() for character in record.text):
+        return Refusal("empty_text", "no letter", "at least 1 letter")
     if not LANGUAGE.fullmatch(record.language):
         return Refusal("language", record.language, "a code such as en")
     return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from myxtts.prepare.clip import Record
-from myxtts.prepare.files import AUDIO, ending, stem
+from myxtts.prepare.files import AUDIO, ending, is_folder, stem
 from myxtts.prepare.lines import Line, read_lines
 
 FOLDERS = ("wavs", "wav", "audio", "clips", "")
@@ -18,7 +18,7 @@ MOST_COLUMNS = 5
 
 def records(root: Path, listed: Path) -> Iterator[Record]:
     """One record for each line that is not blank."""
-    folders = [folder for folder in FOLDERS if (root / folder).is_dir()]
+    folders = [folder for folder in FOLDERS if is_folder(root / folder)]
     name = listed.relative_to(root).as_posix()
     for line in read_lines(listed):
         yield _record(root, folders, name, line)
@@ -58,6 +58,6 @@ def _audio(root: Path, folders: list[str], number: str) -> str:
 
 
 def _is_there(path: Path, *, bare: bool) -> bool:
-    if bare and ending(path.name) not in AUDIO and path.is_dir():
+    if bare and ending(path.name) not in AUDIO and is_folder(path):
         return False
     return os.path.lexists(path)

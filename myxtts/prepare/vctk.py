@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from myxtts.prepare.clip import Record
-from myxtts.prepare.files import audio_files, stem, walk
+from myxtts.prepare.files import audio_files, is_file, is_folder, stem, walk
 from myxtts.prepare.folder import read_text
 
 TEXTS = "txt"
@@ -17,7 +17,7 @@ TEXTS = "txt"
 
 def recordings(root: Path) -> list[Path]:
     """The folders of recordings: wav48, wav48_silence_trimmed, wav22 and so on."""
-    return sorted(path for path in root.glob("wav*") if path.is_dir() and path.name != "wavs")
+    return sorted(path for path in root.glob("wav*") if is_folder(path) and path.name != "wavs")
 
 
 def records(root: Path, links: bool) -> Iterator[Record]:
@@ -27,7 +27,7 @@ def records(root: Path, links: bool) -> Iterator[Record]:
         top, _, rest = path.partition("/")
         number = re.sub(r"_mic\d$", "", stem(rest))
         text = root / TEXTS / f"{number}.txt"
-        if not top.startswith("wav") or not text.is_file():
+        if not top.startswith("wav") or not is_file(text):
             continue  # The listing names it among the clips that have no text.
         heard.add(number)
         yield _record(root, path, number)
