@@ -192,6 +192,28 @@ def test_a_kill_before_any_file_is_renamed_loses_nothing(
     assert contents(prepared(data, said=said).folder) == wanted
 
 
+@pytest.mark.parametrize("moves", [0, 1])
+def test_a_kill_while_an_older_set_is_replaced_leaves_one_of_both(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moves: int
+) -> None:
+    prepared(data)
+    add(data)
+    wanted = contents(prepared(data, tmp_path / "fresh").folder)
+    rename, done = Path.rename, []
+
+    def deadly(path: Path, target: Path) -> Path:
+        if len(done) == moves:
+            raise Killed
+        done.append(path)
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", deadly)
+        with pytest.raises(Killed):
+            prepared(data)
+    assert contents(prepared(data).folder) == wanted
+
+
 def test_two_prepares_of_one_folder_are_an_error_for_the_second(data: Path) -> None:
     work = data.with_name("data-prepared.preparing")
     work.mkdir()
