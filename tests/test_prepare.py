@@ -199,7 +199,8 @@ def test_a_kill_while_an_older_set_is_replaced_leaves_one_of_both(
     prepared(data)
     add(data)
     wanted = contents(prepared(data, tmp_path / "fresh").folder)
-    rename, done = Path.rename, []
+    rename = Path.rename
+    done: list[Path] = []
 
     def deadly(path: Path, target: Path) -> Path:
         if len(done) == moves:
