@@ -1,7 +1,7 @@
 """The phrases: few words in fixed forms, so that a small model meets each word often.
 
-The words were chosen because recognisers understand them from a synthetic voice; phrases with
-`the`, `is` and `are` in them are understood better than bare rows of nouns.
+The English words are those that recognisers understood from a synthetic voice; phrases with
+`the`, `is` and `are` were understood better than bare rows of nouns. The Persian ones are unjudged.
 """
 
 import random
