@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from myxtts.cli.flags import BATCHES, DEVICES, FILES, TRAINING
+from myxtts.cli.flags import BATCHES, DEVICES, FILES, PREPARING, TRAINING
 from myxtts.config import FLAGS
 
 ROOT = Path(__file__).parent.parent
@@ -19,6 +19,8 @@ COMMANDS = [
     ["profile"],
     ["diagnose"],
     ["trace"],
+    ["prepare"],
+    ["demo-corpus"],
     ["config"],
     ["config", "show"],
     ["config", "schema"],
@@ -51,7 +53,9 @@ def test_help_imports_neither_tensorflow_nor_numpy(command: list[str]) -> None:
 
 
 def test_every_flag_of_the_guides_sets_the_setting_that_the_errors_name() -> None:
-    taken = {flag.name: flag.setting for flag in (*FILES, *DEVICES, *BATCHES, *TRAINING)}
+    taken = {
+        flag.name: flag.setting for flag in (*FILES, *DEVICES, *BATCHES, *PREPARING, *TRAINING)
+    }
     for setting, flag in FLAGS.items():
         assert taken[flag] == ("" if setting == "preset" else setting)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from myxtts.cli.flags import BATCHES, DEVICES, FILES, TRAINING, Given, takes
+from myxtts.cli.flags import BATCHES, DEVICES, FILES, PREPARING, TRAINING, Given, takes
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
@@ -95,6 +95,36 @@ def trace(
     target = out or run / "trace.json"
     count = write_trace(run, target)
     _say(f"{count} events in {target}: open it in ui.perfetto.dev or chrome://tracing")
+
+
+@app.command()
+@takes(FILES[:1], PREPARING)
+def prepare(
+    given: Given,
+    data: Annotated[Path, typer.Argument(help="Folder of clips, or the list that names them.")],
+    out: Annotated[Path, typer.Option(help="Folder to make, beside the data.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that decode.", show_default="one a core")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compares hashes, not times.")] = False,
+) -> None:
+    """Turns recordings and their texts into shards and a manifest; names every refused clip."""
+    from myxtts.prepare import Order  # noqa: PLC0415
+    from myxtts.prepare import prepare as run_prepare  # noqa: PLC0415
+
+    run_prepare(Order(data, out, given.config().data, workers, check=check), _say)
+
+
+@app.command("demo-corpus")
+def demo_corpus(
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    clips: Annotated[int | None, typer.Option(min=16, help="Training clips, all voices.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Which phrases are drawn.")] = 0,
+) -> None:
+    """Makes synthetic English and Persian speech to try everything out on (extra: demo)."""
+    from myxtts.demo_corpus import CLIPS, make_corpus  # noqa: PLC0415
+
+    make_corpus(out, clips or CLIPS, seed, _say)
 
 
 @config_app.command("show")

@@ -75,6 +75,10 @@ TRAINING = (
     Flag("--optimization-level", "training.recompute", str, "basic, or enhanced: less memory."),
     Flag("--enable-static-shapes", NOT_A_SETTING, bool, "Always so here: accepted, not needed."),
 )
+PREPARING = (
+    Flag("--format", "data.format", str, "ljspeech, vctk, commonvoice, table or folder."),
+    Flag("--language", "data.language", str, "Language of clips whose list names none: en, fa …"),
+)
 LEVELS = {"basic": False, "enhanced": True}
 
 
@@ -139,7 +143,8 @@ def takes(*groups: Sequence[Flag]) -> Callable[[Command], Command]:
             default=None,
             annotation=Annotated[list[str] | None, argument],
         )
-        parameters = [overrides, *own, *(flag.parameter for flag in flags)]
+        # Own arguments first: KEY=VALUE takes all that is left.
+        parameters = [*own, overrides, *(flag.parameter for flag in flags)]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {each.name: each.annotation for each in parameters}
         wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__

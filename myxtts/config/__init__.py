@@ -3,6 +3,7 @@
 from myxtts.config.augment import AugmentConfig
 from myxtts.config.awaited import unheard
 from myxtts.config.base import Settings
+from myxtts.config.court import CourtConfig
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
 from myxtts.config.load import differences, json_schema, load_config, to_yaml
 from myxtts.config.model import CodecConfig, GptConfig, ModelConfig, SpeakerConfig, VocoderConfig
@@ -26,6 +27,7 @@ __all__ = [
     "CodecConfig",
     "Config",
     "ConfigError",
+    "CourtConfig",
     "DataConfig",
     "DevicesConfig",
     "GptConfig",

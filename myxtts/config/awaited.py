@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from myxtts.config.settings import Config
 
 AWAITED: Mapping[str, str] = {
-    "data.val": "prepare",
+    "data.val": "train",
     "data.num_workers": "reader",
     "data.prefetch_buffer_size": "reader",
     "data.prefetch_to_gpu": "train",

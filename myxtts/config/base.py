@@ -45,7 +45,8 @@ def _to_path(value: object) -> object:
         raise ValueError("no home folder") from error
 
 
-def _to_tuple(value: object) -> object:
+def to_tuple(value: object) -> object:
+    """YAML knows lists only."""
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -55,14 +56,14 @@ def _to_indices(value: object) -> object:
         return tuple(int(index) for index in value.split(","))
     if isinstance(value, int) and not isinstance(value, bool):
         return (value,)
-    return _to_tuple(value)
+    return to_tuple(value)
 
 
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Counts = Annotated[
     tuple[Count, ...],
     Field(min_length=1, max_length=16),
-    BeforeValidator(_to_tuple, json_schema_input_type=list[Count]),
+    BeforeValidator(to_tuple, json_schema_input_type=list[Count]),
 ]
 Folder = Annotated[Path, BeforeValidator(_to_path, json_schema_input_type=Path)]
 GpuIndices = Annotated[
@@ -70,4 +71,5 @@ GpuIndices = Annotated[
     Field(min_length=1),
     BeforeValidator(_to_indices, json_schema_input_type=int | list[int] | str),
 ]
+Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z]{2,4})?$", examples=["en"])]
 MemoryLimit = Count | Literal["auto"]

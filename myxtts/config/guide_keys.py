@@ -57,11 +57,14 @@ GUIDE_KEYS: Mapping[str, Refusal] = {
     "model.model_size": Refusal("the key is called size", "model", "size: {value}"),
 }
 
-# The flag of `myxtts train` that sets a key. Flags that set none: --enable-static-shapes (always
-# so). --optimization-level takes a word, of which `enhanced` sets the key here to true.
+# The flag of `myxtts train`, or of `prepare`, that sets a key. Flags that set none:
+# --enable-static-shapes (always so). --optimization-level takes a word, of which `enhanced` sets
+# the key here to true.
 FLAGS: Mapping[str, str] = {
     "data.train": "--train-data",
     "data.val": "--val-data",
+    "data.format": "--format",
+    "data.language": "--language",
     "data.batch_size": "--batch-size",
     "data.num_workers": "--num-workers",
     "data.prefetch_buffer_size": "--prefetch-buffer-size",

@@ -136,12 +136,19 @@ def _wants(schema: Mapping[str, Any]) -> str:
         return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
     kind = schema["type"]
     if kind == "array":
-        return f"a list such as {written(schema.get('default', [0, 1]))}"
+        example = schema.get("examples", [schema.get("default", [0, 1])])[0]
+        return f"a list such as {written(example)}"
     if kind in {"integer", "number"}:
         return ("a whole number" if kind == "integer" else "a number") + _range(schema)
     if kind == "string":
-        return "a path" if schema.get("format") == "path" else "numbers with commas"
+        return _wanted_text(schema)
     return "true or false"
+
+
+def _wanted_text(schema: Mapping[str, Any]) -> str:
+    if "pattern" in schema:
+        return f"a code such as {schema['examples'][0]}"
+    return "a path" if schema.get("format") == "path" else "numbers with commas"
 
 
 def _range(schema: Mapping[str, Any]) -> str:

@@ -7,7 +7,16 @@ from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from myxtts.config.augment import AugmentConfig
-from myxtts.config.base import LARGEST, Count, Folder, GpuIndices, MemoryLimit, Settings
+from myxtts.config.base import (
+    LARGEST,
+    Count,
+    Folder,
+    GpuIndices,
+    Language,
+    MemoryLimit,
+    Settings,
+)
+from myxtts.config.court import CourtConfig
 from myxtts.config.model import ModelConfig
 
 
@@ -18,6 +27,12 @@ class DataConfig(Settings):
     """Folder or list of the clips to learn from."""
     val: Folder | None = None
     """Folder or list of the clips that only judge."""
+    format: Literal["ljspeech", "vctk", "commonvoice", "table", "folder"] | None = None
+    """How the data folder is laid out; left out, `prepare` finds it out and says so."""
+    language: Language | None = None
+    """Language of clips whose list has no column for it, such as en or fa."""
+    shard_mb: int = Field(default=1024, ge=1, le=65536)
+    """Size of one file of prepared sound; a few large ones read fastest."""
     batch_size: Count = 16
     """Clips in one step of each model device."""
     num_workers: Count = 16
@@ -32,6 +47,8 @@ class DataConfig(Settings):
     """Reads an unprepared folder of 16-bit WAV as it is; without it, prepared shards are read."""
     augment: AugmentConfig = AugmentConfig()
     """Random changes to clips."""
+    court: CourtConfig = CourtConfig()
+    """Which clips are refused."""
 
 
 class DevicesConfig(Settings):
