@@ -12,6 +12,7 @@ from myxtts.config.settings import (
     DevicesConfig,
     PipelineConfig,
     TelemetryConfig,
+    TextConfig,
     TrainingConfig,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "Settings",
     "SpeakerConfig",
     "TelemetryConfig",
+    "TextConfig",
     "TrainingConfig",
     "VocoderConfig",
     "differences",

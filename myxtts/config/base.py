@@ -71,3 +71,6 @@ GpuIndices = Annotated[
     BeforeValidator(_to_indices, json_schema_input_type=int | list[int] | str),
 ]
 MemoryLimit = Count | Literal["auto"]
+PlugIn = Annotated[
+    str, Field(pattern=r"^[\w.]+:\w+$", max_length=200, examples=["my_module:add_vowels"])
+]

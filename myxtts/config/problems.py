@@ -140,8 +140,14 @@ def _wants(schema: Mapping[str, Any]) -> str:
     if kind in {"integer", "number"}:
         return ("a whole number" if kind == "integer" else "a number") + _range(schema)
     if kind == "string":
-        return "a path" if schema.get("format") == "path" else "numbers with commas"
+        return _text_wanted(schema)
     return "true or false"
+
+
+def _text_wanted(schema: Mapping[str, Any]) -> str:
+    if "examples" in schema:
+        return f"a text such as {schema['examples'][0]}"
+    return "a path" if schema.get("format") == "path" else "numbers with commas"
 
 
 def _range(schema: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from myxtts.config.base import LARGEST, Count, Folder, GpuIndices, MemoryLimit, Settings
+from myxtts.config.base import LARGEST, Count, Folder, GpuIndices, MemoryLimit, PlugIn, Settings
 from myxtts.config.model import ModelConfig
 
 
@@ -29,6 +29,19 @@ class DataConfig(Settings):
     """Copies clips to the data device before it asks for them."""
     use_tf_native_loading: bool = False
     """Reads an unprepared folder of 16-bit WAV as it is; without it, prepared shards are read."""
+
+
+class TextConfig(Settings):
+    """How a transcript becomes the text that is learnt and spoken."""
+
+    vocabulary: Folder | None = None
+    """The tokenizer's vocab.json."""
+    join_suffixes: bool = True
+    """Persian: parts of a word written apart (کتاب ها, می روم) are joined by a half-space."""
+    spell_latin: Literal["none", "capitals", "all"] = "none"
+    """Persian: the Latin words that are spelled out, letter by letter."""
+    plug_in: PlugIn | None = None
+    """Your own function of (text, language) that adds vowels or writes phonemes."""
 
 
 class DevicesConfig(Settings):
@@ -104,6 +117,8 @@ class Config(Settings):
 
     data: DataConfig = DataConfig()
     """Clips and batches."""
+    text: TextConfig = TextConfig()
+    """Cleaning and tokens."""
     devices: DevicesConfig = DevicesConfig()
     """GPUs and their roles."""
     pipeline: PipelineConfig = PipelineConfig()
