@@ -17,6 +17,8 @@ ROWS = (
     ("rehearsal",),
     ("run",),
     ("pipeline",),
+    ("text",),
+    ("languages",),
     ("batch",),
     ("telemetry",),
     ("devices",),
