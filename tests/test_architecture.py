@@ -20,6 +20,8 @@ ROWS = (
     ("demo_corpus",),
     ("prepare",),
     ("manifest", "decode"),
+    ("text",),
+    ("languages",),
     ("batch", "audio"),
     ("telemetry",),
     ("devices",),

@@ -21,6 +21,7 @@ COMMANDS = [
     ["trace"],
     ["prepare"],
     ["demo-corpus"],
+    ["text"],
     ["config"],
     ["config", "show"],
     ["config", "schema"],
@@ -39,7 +40,7 @@ LOADED = """
 import sys
 from myxtts.cli import main
 code = main({arguments!r})
-heavy = {{"tensorflow", "keras", "numpy"}} & set(sys.modules)
+heavy = {{"tensorflow", "keras", "numpy", "tokenizers", "num2words"}} & set(sys.modules)
 print("HEAVY", heavy)
 sys.exit(code or bool(heavy))
 """
@@ -189,3 +190,21 @@ def test_profile_diagnose_and_trace_read_one_run(tmp_path: Path) -> None:
 def test_diagnosing_a_folder_without_a_run_is_a_clear_error(tmp_path: Path) -> None:
     code, printed = run("diagnose", "--run", str(tmp_path))
     assert (code, "telemetry.jsonl cannot be read" in printed) == (2, True), printed
+
+
+def test_text_is_shown_cleaned_with_ids_and_what_is_missing() -> None:
+    vocab = "tests/golden/tiny_vocab.json"
+    code, printed = run("text", "Hello 12 😀 ж", "--language", "en", "--vocab", vocab)
+    assert code == 0, printed
+    assert "text: hello twelve ж" in printed
+    assert "dropped: 😀 U+1F600 GRINNING FACE: 1×" in printed
+    assert "ids (9): 4 291 55 2 209 178 191 2 1" in printed
+    assert "unknown: ж U+0436 CYRILLIC SMALL LETTER ZHE: 1×" in printed
+
+
+def test_text_in_a_language_that_the_vocabulary_lacks_is_an_error() -> None:
+    code, printed = run(
+        "text", "سلام", "--language", "fa", "--vocab", "tests/golden/tiny_vocab.json"
+    )
+    assert code == 2
+    assert "has no tag [fa] for Persian" in printed

@@ -334,7 +334,9 @@ def test_unknown_key_names_the_nearest_known_key(file: Path, text: str, meant: s
 
 def test_key_like_no_other_names_the_sections(file: Path) -> None:
     (problem,) = problems_of(file, "zzzzzzzzzz: 1")
-    assert problem.endswith("the sections are data, devices, pipeline, model, training, telemetry")
+    assert problem.endswith(
+        "the sections are data, text, devices, pipeline, model, training, telemetry"
+    )
 
 
 @pytest.mark.parametrize("key", GUIDE_KEYS)

@@ -127,6 +127,31 @@ def demo_corpus(
     make_corpus(out, clips or CLIPS, seed, _say)
 
 
+@app.command()
+def text(
+    words: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be spoken.")],
+    language: Annotated[str, typer.Option(help="Its language: en, fa, zh-cn …")],
+    vocab: Annotated[Path | None, typer.Option(help="vocab.json to encode with.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file with settings.")] = None,
+) -> None:
+    """Shows a text cleaned, its tokens' ids, and characters that the vocabulary lacks."""
+    from myxtts.text import Tokenizer, audit, clean, described  # noqa: PLC0415
+
+    given = {} if vocab is None else {"text.vocabulary": vocab}
+    loaded = Given(file=config, settings=given).config()
+    cleaned = clean(words, language, loaded.text)
+    _say(f"text: {cleaned.text}")
+    for character, count in cleaned.dropped.items():
+        _say(f"dropped: {described(character)}: {count}×")
+    if loaded.text.vocabulary is None:
+        return
+    tokenizer = Tokenizer.load(loaded.text.vocabulary)
+    ids = tokenizer.encode(cleaned.text, language)
+    _say(f"ids ({len(ids)}): {' '.join(map(str, ids))}")
+    for unknown in audit(tokenizer, [(cleaned.text, language)], len(ids)).unknown.values():
+        _say(f"unknown: {unknown}")
+
+
 @config_app.command("show")
 @takes(FILES, DEVICES, BATCHES, TRAINING)
 def show_config(given: Given) -> None:

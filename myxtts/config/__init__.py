@@ -15,6 +15,7 @@ from myxtts.config.settings import (
     DevicesConfig,
     PipelineConfig,
     TelemetryConfig,
+    TextConfig,
     TrainingConfig,
 )
 
@@ -36,6 +37,7 @@ __all__ = [
     "Settings",
     "SpeakerConfig",
     "TelemetryConfig",
+    "TextConfig",
     "TrainingConfig",
     "VocoderConfig",
     "differences",

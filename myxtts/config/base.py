@@ -73,3 +73,6 @@ GpuIndices = Annotated[
 ]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z]{2,4})?$", examples=["en"])]
 MemoryLimit = Count | Literal["auto"]
+PlugIn = Annotated[
+    str, Field(pattern=r"^[\w.]+:\w+$", max_length=200, examples=["my_module:add_vowels"])
+]

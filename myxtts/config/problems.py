@@ -146,8 +146,8 @@ def _wants(schema: Mapping[str, Any]) -> str:
 
 
 def _wanted_text(schema: Mapping[str, Any]) -> str:
-    if "pattern" in schema:
-        return f"a code such as {schema['examples'][0]}"
+    if "examples" in schema:
+        return f"a text such as {schema['examples'][0]}"
     return "a path" if schema.get("format") == "path" else "numbers with commas"
 
 

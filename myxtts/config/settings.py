@@ -14,6 +14,7 @@ from myxtts.config.base import (
     GpuIndices,
     Language,
     MemoryLimit,
+    PlugIn,
     Settings,
 )
 from myxtts.config.court import CourtConfig
@@ -49,6 +50,19 @@ class DataConfig(Settings):
     """Random changes to clips."""
     court: CourtConfig = CourtConfig()
     """Which clips are refused."""
+
+
+class TextConfig(Settings):
+    """How a transcript becomes the text that is learnt and spoken."""
+
+    vocabulary: Folder | None = None
+    """The tokenizer's vocab.json."""
+    join_suffixes: bool = True
+    """Persian: parts of a word written apart (کتاب ها, می روم) are joined by a half-space."""
+    spell_latin: Literal["none", "capitals", "all"] = "none"
+    """Persian: the Latin words that are spelled out, letter by letter."""
+    plug_in: PlugIn | None = None
+    """Your own function of (text, language) that adds vowels or writes phonemes."""
 
 
 class DevicesConfig(Settings):
@@ -124,6 +138,8 @@ class Config(Settings):
 
     data: DataConfig = DataConfig()
     """Clips and batches."""
+    text: TextConfig = TextConfig()
+    """Cleaning and tokens."""
     devices: DevicesConfig = DevicesConfig()
     """GPUs and their roles."""
     pipeline: PipelineConfig = PipelineConfig()
