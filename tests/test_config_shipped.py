@@ -20,11 +20,6 @@ ROOT = Path(__file__).parents[1]
 
 # Settings that nothing reads yet, and the module that will. The tests let the table only shrink.
 AWAITED = {
-    "data.val": "prepare",
-    "data.num_workers": "reader",
-    "data.prefetch_buffer_size": "reader",
-    "data.prefetch_to_gpu": "train",
-    "data.use_tf_native_loading": "reader",
     "model.size": "train",
     "model.gpt.heads": "gpt",
     "model.gpt.text_tokens": "gpt",
