@@ -17,6 +17,8 @@ ROWS = (
     ("rehearsal",),
     ("run",),
     ("pipeline",),
+    ("reader",),
+    ("plan",),
     ("demo_corpus",),
     ("prepare",),
     ("manifest", "decode"),

@@ -9,11 +9,6 @@ from collections.abc import Mapping
 from myxtts.config.settings import Config
 
 AWAITED: Mapping[str, str] = {
-    "data.val": "train",
-    "data.num_workers": "reader",
-    "data.prefetch_buffer_size": "reader",
-    "data.prefetch_to_gpu": "train",
-    "data.use_tf_native_loading": "reader",
     "model.size": "train",
     "model.gpt.heads": "gpt",
     "model.gpt.text_tokens": "gpt",

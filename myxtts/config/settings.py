@@ -36,6 +36,12 @@ class DataConfig(Settings):
     """Size of one file of prepared sound; a few large ones read fastest."""
     batch_size: Count = 16
     """Clips in one step of each model device."""
+    frames_per_batch: Count | None = None
+    """Mel frames in one step of each model device, padding included; takes batch_size's place."""
+    buckets: Count = 6
+    """Lengths, at most, that clips are padded to; each one is compiled once."""
+    validation_share: float = Field(default=0.02, ge=0, lt=1)
+    """Share of the training clips that only judge, picked by their ids; unused with val."""
     num_workers: Count = 16
     """Host threads that read and decode clips."""
     prefetch_buffer_size: Count = 16

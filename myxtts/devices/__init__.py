@@ -3,7 +3,14 @@
 from myxtts.devices.errors import DeviceError
 from myxtts.devices.gpus import MB, Gpu, GpuReading, list_gpus, open_nvml, read_gpu
 from myxtts.devices.limits import optimal_limits
-from myxtts.devices.opening import Say, allocator_bytes, count_devices, explicit_moves, open_devices
+from myxtts.devices.opening import (
+    Say,
+    allocator_bytes,
+    count_devices,
+    explicit_moves,
+    open_devices,
+    silent_moves,
+)
 from myxtts.devices.plan import DevicePlan, plan_devices
 from myxtts.devices.proof import Proof, prove_devices
 
@@ -25,4 +32,5 @@ __all__ = [
     "plan_devices",
     "prove_devices",
     "read_gpu",
+    "silent_moves",
 ]

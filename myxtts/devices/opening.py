@@ -139,14 +139,27 @@ def _opening_lines(plan: DevicePlan) -> list[str]:
 @contextlib.contextmanager
 def explicit_moves() -> Iterator[None]:
     """In this thread, an eager op on another device's tensor is an error, not a silent copy."""
+    # On a GPU int32 tensors live in host memory, where every op looks for them.
+    on_gpu = bool(_opened and _opened.gpus)
+    with _held_policy("silent_for_int32" if on_gpu else "explicit"):
+        yield
+
+
+@contextlib.contextmanager
+def silent_moves() -> Iterator[None]:
+    """Lifts `explicit_moves` where TensorFlow itself mixes devices, as a data set's making does."""
+    with _held_policy("silent"):
+        yield
+
+
+@contextlib.contextmanager
+def _held_policy(policy: str) -> Iterator[None]:
     import tensorflow as tf  # noqa: PLC0415
 
     # Before TensorFlow's devices are started, a policy would become the default of all threads.
     tf.config.list_logical_devices("CPU")
     before = getattr(_policy, "name", "silent")
-    # On a GPU int32 tensors live in host memory, where every op looks for them.
-    on_gpu = bool(_opened and _opened.gpus)
-    _set_policy(tf, "silent_for_int32" if on_gpu else "explicit")
+    _set_policy(tf, policy)
     try:
         yield
     finally:

@@ -1,0 +1,57 @@
+"""What the data device makes of a batch of clips: mels and the slice that conditions.
+
+Legend: B batch, S samples, T frames, M mels, C samples of a slice.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from myxtts.audio import (
+    augment,
+    conditioning_mel,
+    dvae_mel,
+    frames_for_samples,
+    random_slices,
+    step_key,
+    to_float,
+)
+from myxtts.batch import Tensors
+from myxtts.config import DataConfig
+
+MELS = 80
+
+Codec = Callable[[tf.Tensor], tf.Tensor]
+"""Mels (B, T, M) to codes (B, T / 4)."""
+Extract = Callable[[Tensors, tf.Tensor], Tensors]
+
+
+def feature_extractor(
+    data: DataConfig, seed: int, mel_stats_M: tf.Tensor | None = None, codec: Codec | None = None
+) -> Extract:
+    """The body of the data device's program: the same batch number gives the same bits.
+
+    Without `mel_stats_M` the mels are not divided. What the reader gave is handed on, except
+    the samples themselves.
+    """
+
+    def extract(tensors: Tensors, number: tf.Tensor) -> Tensors:
+        key = step_key(seed, number)
+        stats_M = tf.ones([MELS]) if mel_stats_M is None else mel_stats_M
+        wave_BS = to_float(tensors["pcm"])
+        wave_BS, lengths_B = augment(wave_BS, tensors["samples"], key, data.augment)
+        slices = random_slices(wave_BS, lengths_B, key)
+        mel_BTM = dvae_mel(wave_BS, stats_M, lengths_B)
+        heard_B = slices.ends - slices.starts
+        features = {name: value for name, value in tensors.items() if name != "pcm"}
+        features |= {
+            "samples": lengths_B,
+            "mel": mel_BTM,
+            "frames": frames_for_samples(lengths_B),
+            "conditioning": conditioning_mel(slices.wave, stats_M, heard_B),
+            "conditioning_from": slices.starts,
+            "conditioning_to": slices.ends,
+        }
+        return features | ({"codes": codec(mel_BTM)} if codec else {})
+
+    return extract

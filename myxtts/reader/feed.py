@@ -1,0 +1,156 @@
+"""From a plan and its clips to batches on the data device: a data set without Python in it.
+
+Legend: N batches, R rows of the largest batch, B rows of this one, S samples, L text tokens.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from myxtts.batch import Batch
+from myxtts.config import DataConfig
+from myxtts.devices import silent_moves
+from myxtts.plan import NO_CLIP, Plan, Table
+from myxtts.reader.rows import Numbers, Texts, pad_rows, slices
+from myxtts.reader.source import Source
+from myxtts.telemetry.record import Recorder
+
+HOST = "/CPU:0"
+STRETCH = 4096
+"""Batches of one data set: enough that building it does not count, and its tables stay small."""
+NAMELESS = "(no clip)"
+"""In the place of an id in a row that holds no clip."""
+
+
+class ReadAhead(NamedTuple):
+    """Batches that wait ready."""
+
+    host: int
+    device: int
+
+
+class Reader(NamedTuple):
+    """What makes batches out of positions."""
+
+    source: Source
+    plan: Plan
+    texts: Texts | None = None
+
+
+def read_batches(
+    reader: Reader, numbers: range, data: DataConfig, device: str, recorder: Recorder
+) -> Iterator[Batch]:
+    """The plan's batches with these numbers, on `device`; nothing is read to get to the first.
+
+    Tensors: pcm int16 [B, S], samples int64 [B], weights float32 [B] (0 where a row holds no
+    clip) and, with texts, text int64 [B, L] and text_tokens int64 [B].
+    """
+    for first in range(numbers.start, numbers.stop, STRETCH):
+        table = reader.plan.table(first, min(STRETCH, numbers.stop - first))
+        batches = _start(reader, table, data, device)
+        for number, clips_R, bucket in zip(
+            range(first, numbers.stop), table.clips, table.buckets, strict=False
+        ):
+            clips_B = clips_R[: reader.plan.rows[bucket]]
+            with recorder.span("read", batch=number):
+                try:
+                    tensors = next(batches)
+                except tf.errors.OpError as error:
+                    raise reader.source.explain(error, clips_B) from None
+            names = (reader.source.ids[i] if i != NO_CLIP else NAMELESS for i in clips_B)
+            yield Batch(number, tuple(names), tensors)
+
+
+def read_ahead(data: DataConfig, plan: Plan) -> ReadAhead:
+    """How many batches wait on the host and how many on the data device."""
+    clips = len(plan.samples) / (plan.batches_per_epoch * plan.worker.count)
+    on_device = max(6, data.buffer_size // 2)
+    on_host = max(0, data.buffer_size - on_device)
+    return ReadAhead(
+        host=max(data.prefetch_buffer_size, math.ceil(on_host / clips)),
+        device=math.ceil(on_device / clips) if data.prefetch_to_gpu else 0,
+    )
+
+
+def _start(reader: Reader, table: Table, data: DataConfig, device: str) -> Iterator[Any]:
+    # TensorFlow lays a data set's handle on the device that its batches are copied to.
+    with silent_moves(), tf.device(HOST):
+        batches: Iterator[Any] = iter(_data_set(reader, table, data, device))
+    return batches
+
+
+def _data_set(reader: Reader, table: Table, data: DataConfig, device: str) -> tf.data.Dataset:
+    ahead = read_ahead(data, reader.plan)
+    # A call under way, or finished before its turn, is a batch in memory: calls are read ahead too.
+    calls = min(data.num_workers, ahead.host)
+    tokens = tf.constant(reader.texts.tokens, tf.int64) if reader.texts else None
+    batches = tf.data.Dataset.from_tensor_slices(_inputs(reader, table)).map(
+        lambda given: _tensors(reader.source, tokens, given), calls, deterministic=True
+    )
+    batches = _prefetch(batches, ahead.host - calls).with_options(_options(data))
+    return _onto(batches, device, ahead.device)
+
+
+def _prefetch(batches: tf.data.Dataset, count: int) -> tf.data.Dataset:
+    return batches.prefetch(count) if count else batches
+
+
+def _onto(batches: tf.data.Dataset, device: str, ahead: int) -> tf.data.Dataset:
+    """The data set's last stage: behind another one its copies would not run ahead."""
+    if device == HOST:
+        return _prefetch(batches, ahead)
+    if ahead:
+        return batches.apply(tf.data.experimental.prefetch_to_device(device, ahead))
+    return batches.apply(tf.data.experimental.copy_to_device(device))
+
+
+def _options(data: DataConfig) -> tf.data.Options:
+    options = tf.data.Options()
+    options.deterministic = True
+    options.autotune.enabled = False  # The settings say how many threads and batches.
+    options.threading.private_threadpool_size = data.num_workers
+    return options
+
+
+def _inputs(reader: Reader, table: Table) -> dict[str, Any]:
+    plan, (buckets_N, clips_NR) = reader.plan, table
+    tops_N = np.array(plan.ladder.tops, np.int64)[buckets_N]
+    rows_N = np.array(plan.rows, np.int64)[buckets_N]
+    is_clip_NR = clips_NR != NO_CLIP
+    inputs = {
+        "sound": reader.source.inputs(table, tops_N, rows_N),
+        "top": tops_N,
+        "rows": rows_N,
+        "samples": np.where(is_clip_NR, plan.samples[clips_NR], 0).astype(np.int64),
+        "weights": is_clip_NR.astype(np.float32),
+    }
+    if reader.texts:
+        begins, lengths = reader.texts.splits[:-1], reader.texts.lengths
+        inputs["width"] = _text_widths(plan, lengths)[buckets_N]
+        inputs["text"] = slices(clips_NR, inputs["width"], rows_N, begins, lengths)
+    return inputs
+
+
+def _text_widths(plan: Plan, lengths: Numbers) -> Numbers:
+    """Each bucket's longest text, so that a bucket has one shape; clips may move up a bucket."""
+    widths = np.ones(len(plan.rows), np.int64)
+    np.maximum.at(widths, plan.ladder.buckets_of(plan.samples), lengths)
+    return np.maximum.accumulate(widths)
+
+
+def _tensors(source: Source, tokens: tf.Tensor | None, given: dict[str, Any]) -> dict[str, Any]:
+    """One batch, in the graph of the data set."""
+    # No int32: TensorFlow looks for a program's int32 arguments on the host, whatever its device.
+    rows = given["rows"]
+    tensors = {
+        "pcm": source.read(given["sound"], given["top"]),
+        "samples": given["samples"][:rows],
+        "weights": given["weights"][:rows],
+    }
+    if tokens is not None:
+        tensors["text"] = pad_rows(tokens, given["text"], given["width"])
+        tensors["text_tokens"] = given["text"].lengths[:rows]
+    return tensors
