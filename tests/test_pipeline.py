@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.batch import Batch
-from myxtts.devices import DevicePlan, explicit_moves
+from myxtts.devices import DevicePlan, explicit_moves, silent_moves
 from myxtts.pipeline import (
     LateResults,
     Program,
@@ -163,3 +163,12 @@ def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
         batch = next(itertools.islice(ahead, 1))
         assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
         assert (batch.number, made) == (0, [0, 1, 2, 3])
+
+
+def test_silent_moves_lift_explicit_moves_and_leave_them_as_they_were(plan: DevicePlan) -> None:
+    foreign = on(plan.model, 1.0)
+    with explicit_moves():
+        with silent_moves(), tf.device(plan.data):
+            assert (on(plan.data, 1.0) + foreign).numpy() == [2.0]
+        with tf.device(plan.data), pytest.raises(tf.errors.InvalidArgumentError):
+            tf.add(on(plan.data, 1.0), foreign)
