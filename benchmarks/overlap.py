@@ -78,10 +78,10 @@ class Sides:
 SILENT = Recorder()
 
 
-def chain(products: int) -> Callable[[tf.Tensor], tf.Tensor]:
+def chain(products: int) -> Callable[..., tf.Tensor]:
     """A program body of so many matrix products, one after the other, that keeps its input."""
 
-    def body(batch: tf.Tensor) -> tf.Tensor:
+    def body(batch: tf.Tensor, _number: tf.Tensor | None = None) -> tf.Tensor:
         # From the input, or the graph optimiser would compute the chain once and for all.
         state = tf.fill([WIDTH, WIDTH], batch[0, 0] + 1.0 / WIDTH)
         for _ in range(products):
@@ -172,7 +172,9 @@ def handover_seconds(sides: Sides, batches: int, *, copied: bool) -> float:
     clips = move(ready.tensors, sides.plan.data)
     raw: Iterator[Batch] = (Batch(number, (), clips) for number in itertools.count())
     if copied:
-        raw = extract(raw, Program(lambda x: x + 1.0, sides.plan.data, name="copy"), SILENT)
+        raw = extract(
+            raw, Program(lambda x, _number: x + 1.0, sides.plan.data, name="copy"), SILENT
+        )
     with Feed(raw, sides.plan.models, 3, SILENT) as ahead:
         for _ in itertools.islice(ahead, WARM_UP):
             pass

@@ -3,20 +3,65 @@
 This is the only module that knows prepare, text, plan and reader together.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from myxtts.config import Config, TextConfig
+from myxtts.batch import Batch
+from myxtts.config import Config, DataConfig, TextConfig
 from myxtts.devices import Say
 from myxtts.errors import UserError
-from myxtts.manifest import NAME, Manifest, read_manifest
-from myxtts.plan import Plan, held_out, make_plan
-from myxtts.prepare import Order, Vocabulary, prepare, recognise
-from myxtts.reader import Clips, Reader, ShardSource, Source, Texts, WavSource, list_wavs
+from myxtts.manifest import GRAIN, NAME, Manifest, read_manifest
+from myxtts.plan import NO_CLIP, Plan, held_out, make_plan
+from myxtts.prepare import RATE, Order, Vocabulary, prepare, recognise
+from myxtts.reader import (
+    Clips,
+    Reader,
+    ShardSource,
+    Source,
+    Texts,
+    Wavs,
+    WavSource,
+    list_wavs,
+    read_batches,
+)
+from myxtts.telemetry.record import Recorder
 from myxtts.text import Tokenizer, clean_text
+
+
+@dataclass(frozen=True)
+class ClipSound:
+    """The user's own clips, as batches for a loop."""
+
+    reader: Reader
+    settings: DataConfig
+
+    @property
+    def shapes(self) -> int:
+        """The buckets."""
+        return len(self.reader.plan.ladder.tops)
+
+    def seconds(self, number: int) -> float:
+        """The sound in a batch."""
+        clips = self.reader.plan.batch(number).clips
+        return float(np.sum(self.reader.source.samples[clips[clips != NO_CLIP]])) / RATE
+
+    def open(
+        self, device: str, steps: int, recorder: Recorder
+    ) -> AbstractContextManager[Iterator[Batch]]:
+        """Batches for so many steps, from the first."""
+        return _reading(self.reader, range(steps), self.settings, device, recorder)
+
+
+@contextmanager
+def _reading(
+    reader: Reader, numbers: range, data: DataConfig, device: str, recorder: Recorder
+) -> Iterator[Iterator[Batch]]:
+    yield read_batches(reader, numbers, data, device, recorder)
 
 
 @dataclass(frozen=True)
@@ -59,7 +104,7 @@ def open_clips(config: Config, devices: int, say: Say) -> Reader:
     if data is None:
         raise UserError("no training clips are named", "name them: --train-data FOLDER")
     if config.data.use_tf_native_loading:
-        return _plan_and_tell(WavSource(list_wavs(_wav_files(data))), None, config, devices, say)
+        return _plan_and_tell(WavSource(_wav_files(data)), None, config, devices, say)
     vocabulary = open_vocabulary(config.text)
     manifest = prepare_clips(data, config, vocabulary, say)
     rows = np.flatnonzero(~held_out(manifest.column("id").tolist(), config.data))
@@ -77,15 +122,16 @@ def _plan_and_tell(
     source: Source, texts: Texts | None, config: Config, devices: int, say: Say
 ) -> Reader:
     plan: Plan = make_plan(source.samples, config.data, config.training.seed, devices)
-    hours = float(np.sum(source.samples)) / 22050 / 3600
+    hours = float(np.sum(source.samples)) / RATE / 3600
     say(
-        f"{len(source.samples)} clips, {hours:.2f} hours, {plan.batches_per_epoch} batches an epoch "
-        f"in {len(plan.ladder.tops)} shapes, {100 * plan.waste:.1f} % padding"
+        f"{len(source.samples)} clips, {hours:.2f} hours, "
+        f"{plan.batches_per_epoch} batches an epoch in {len(plan.ladder.tops)} shapes, "
+        f"{100 * plan.waste:.1f} % padding"
     )
     return Reader(source, plan, texts)
 
 
-def _located(manifest: Manifest, rows: np.ndarray) -> Clips:
+def _located(manifest: Manifest, rows: NDArray[np.intp]) -> Clips:
     columns = {name: manifest.column(name)[rows] for name in ("id", "shard", "offset", "samples")}
     return Clips(
         ids=columns["id"].tolist(),
@@ -93,10 +139,11 @@ def _located(manifest: Manifest, rows: np.ndarray) -> Clips:
         offset=columns["offset"],
         samples=columns["samples"],
         shards=manifest.shard_paths,
+        grain=GRAIN,
     )
 
 
-def _encoded(manifest: Manifest, rows: np.ndarray, vocabulary: TokenVocabulary) -> Texts:
+def _encoded(manifest: Manifest, rows: NDArray[np.intp], vocabulary: TokenVocabulary) -> Texts:
     pairs = zip(manifest.column("text")[rows], manifest.column("language")[rows], strict=True)
     return _joined(
         vocabulary.tokenizer.encode(clean_text(text, language, vocabulary.settings), language)
@@ -110,6 +157,11 @@ def _joined(texts: Iterable[list[int]]) -> Texts:
     return Texts(np.concatenate(each), splits)
 
 
-def _wav_files(data: Path) -> list[tuple[str, Path]]:
+def _wav_files(data: Path) -> Wavs:
+    """The folder's own files, unprepared and unjudged but for their headers."""
     found = recognise(data)
-    return [(record.id, data / record.audio) for record in found.records]
+    records = [record for record in found.records(links=False) if not record.fault]
+    return list_wavs(
+        [record.id or record.audio for record in records],
+        [found.root / record.audio for record in records],
+    )

@@ -52,6 +52,12 @@ def feature_extractor(
             "conditioning_from": slices.starts,
             "conditioning_to": slices.ends,
         }
-        return features | ({"codes": codec(mel_BTM)} if codec else {})
+        features |= {"codes": codec(mel_BTM)} if codec else {}
+        return tf.nest.map_structure(_wide, features)
 
     return extract
+
+
+def _wide(tensor: tf.Tensor) -> tf.Tensor:
+    """No int32: a program looks for its int32 arguments in host memory, whatever its device."""
+    return tf.cast(tensor, tf.int64) if tensor.dtype == tf.int32 else tensor

@@ -1,16 +1,16 @@
-"""The pipeline on made-up clips: real programs, real moves, no data set and no voice.
+"""The pipeline with a stand-in for the network: real programs, real moves, no voice.
 
-It proves a set-up and shows where its time goes before a day is spent on it: noise of a
-clip's length becomes log mels on the data device, and a network of the configured width
-and depth learns to foresee the next frame on the model device.
+It proves a set-up and shows where its time goes before a day is spent on it: the user's clips,
+or noise of their length, become features on the data device, and a network of the configured
+width and depth learns to foresee the next frames on the model device.
 Legend: B batch, S samples, T frames, M mels, D width.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import numpy as np
@@ -18,17 +18,15 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from myxtts.batch import Batch, Tensors
-from myxtts.config import Config, DataConfig, ModelConfig, TrainingConfig
+from myxtts.config import Config, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.errors import UserError
-from myxtts.pipeline import Feed, Program, RunAhead, extract, finish, is_on, move, run_ahead
+from myxtts.features import MELS, feature_extractor
+from myxtts.noise import clips_on_data_device
+from myxtts.pipeline import Feed, Program, extract, finish, is_on, move
 from myxtts.run import Learned, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
-SAMPLE_RATE = 22050
-FFT = 1024
-HOP = 256
-MELS = 80
 FRAMES_PER_TOKEN = 4
 
 
@@ -38,28 +36,32 @@ class TransferError(UserError):
     exit_code = 1
 
 
-@dataclass(frozen=True)
-class Clips:
-    """The size of the made-up clips."""
-
-    batch_size: int
-    seconds: float
+class Sound(Protocol):
+    """Where batches of clips come from."""
 
     @property
-    def samples(self) -> int:
-        """Samples in one clip."""
-        return int(self.seconds * SAMPLE_RATE)
+    def shapes(self) -> int:
+        """In how many shapes they come: each is compiled once."""
+
+    def open(
+        self, device: str, steps: int, recorder: Recorder
+    ) -> AbstractContextManager[Iterable[Batch]]:
+        """Batches for so many steps, on `device`."""
+
+    def seconds(self, number: int) -> float:
+        """The sound in the batch with this number."""
 
 
-def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Say) -> Run:
-    """Runs `steps` steps of the whole pipeline and gives the closed run with its books."""
+def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Say) -> Run:
+    """Runs at most `steps` steps of the whole pipeline and gives the closed run with its books."""
     for line in pipeline_lines(config, plan):
         say(line)
-    with open_run(config, plan) as run:
+    with open_run(config, plan, sound.shapes) as run:
         learner = Learner(config.model, config.training, plan.models)
-        features = Program(log_mel, plan.data, name="extract")
+        body = feature_extractor(config.data, config.training.seed)
+        features = Program(body, plan.data, jit=config.training.compile == "xla", name="extract")
         with (
-            prefetch(clips, config, plan, run.recorder) as raw,
+            sound.open(plan.data, steps, run.recorder) as raw,
             Feed(
                 extract(raw, features, run.recorder),
                 plan.models,
@@ -74,14 +76,18 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, clips: Clips, say: Sa
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
                 with run.step(hands[0].number):
                     results = learner(hands)
-                names = tuple(name for hand in hands for name in hand.clips)
-                batch = Learned(hands[0].number, names, len(names) * clips.seconds)
-                run.queued(step, batch, results)
+                run.queued(step, learned(hands, sound), results)
                 if step % config.training.log_every == 0:
                     run.log(ahead, count_traces(programs), say)
             run.settle()
             run.log(ahead, count_traces(programs), say)
     return run
+
+
+def learned(hands: tuple[Batch, ...], sound: Sound) -> Learned:
+    """What the books keep of a batch."""
+    names = tuple(name for hand in hands for name in hand.clips)
+    return Learned(hands[0].number, names, sound.seconds(hands[0].number))
 
 
 def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
@@ -109,45 +115,6 @@ def wait_for_batches(ahead: Feed, config: Config, plan: DevicePlan, say: Say) ->
     if not full:
         say(f"   only {ahead.waiting} of {ahead.depth} batches are ready after {delay} s")
     say("✅ Model training starting now")
-
-
-def prefetch(clips: Clips, config: Config, plan: DevicePlan, recorder: Recorder) -> RunAhead[Batch]:
-    """Clips of raw sound, made ready on the data device before it asks for them."""
-    raw = read_noise(clips, config.training.seed, plan.data, recorder)
-    batches = max(1, clips_on_data_device(config.data) // clips.batch_size)
-    return run_ahead(raw, batches, recorder, thread="reader")
-
-
-def clips_on_data_device(data: DataConfig) -> int:
-    """Half of the clips that are kept ready, and never fewer than six, as the guides have it."""
-    return max(6, data.buffer_size // 2)
-
-
-def read_noise(clips: Clips, seed: int, device: str, recorder: Recorder) -> Iterator[Batch]:
-    """Endless batches of int16 noise on `device`, each a function of the seed and its number."""
-    number = 0
-    names = tuple(f"noise-{row}" for row in range(clips.batch_size))
-    while True:
-        with recorder.span("read", batch=number):
-            random = np.random.default_rng((seed, number))
-            shape = (clips.batch_size, clips.samples)
-            wave_BS = random.integers(-8000, 8000, shape, np.int16)
-            with tf.device(device):
-                pcm_BS = tf.constant(wave_BS)
-        yield Batch(number, names, pcm_BS)
-        number += 1
-
-
-def log_mel(pcm_BS: Tensors) -> Tensors:
-    """16-bit sound to log mels, cut to whole tokens."""
-    wave_BS = tf.cast(pcm_BS, tf.float32) / 32768.0
-    spectrum_BTF = tf.abs(tf.signal.stft(wave_BS, FFT, HOP, FFT, pad_end=True)) ** 2
-    filters_FM = tf.signal.linear_to_mel_weight_matrix(
-        MELS, FFT // 2 + 1, SAMPLE_RATE, 0.0, SAMPLE_RATE / 2
-    )
-    mel_BTM = tf.math.log(tf.maximum(spectrum_BTF @ filters_FM, 1e-5))
-    whole = mel_BTM.shape[1] // FRAMES_PER_TOKEN * FRAMES_PER_TOKEN
-    return mel_BTM[:, :whole]
 
 
 class Learner:
@@ -214,12 +181,17 @@ class _Copy:
         variables = [*self._weights, *self._optimizer.variables]
         return {"/" + v.value.device.rpartition("device:")[2] for v in variables}
 
-    def _gradients(self, mel_BTM: Tensors) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        batch, frames, _mels = mel_BTM.shape
-        tokens_BTD = tf.reshape(mel_BTM, [batch, frames // FRAMES_PER_TOKEN, -1])
+    def _gradients(self, features: Tensors) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        mel_BTM, weights_B = features["mel"], features["weights"]
+        batch, frames, mels = mel_BTM.shape
+        tokens = frames // FRAMES_PER_TOKEN
+        whole_BTM = mel_BTM[:, : tokens * FRAMES_PER_TOKEN]
+        tokens_BTD = tf.reshape(whole_BTM, [batch, tokens, mels * FRAMES_PER_TOKEN])
         with tf.GradientTape() as tape:
             foreseen_BTD = self._network(tokens_BTD[:, :-1])
-            loss = tf.reduce_mean(tf.square(foreseen_BTD - tokens_BTD[:, 1:]))
+            error_B = tf.reduce_mean(tf.square(foreseen_BTD - tokens_BTD[:, 1:]), [1, 2])
+            # A row without a clip weighs nothing.
+            loss = tf.reduce_sum(error_B * weights_B) / tf.maximum(tf.reduce_sum(weights_B), 1.0)
         return loss, tape.gradient(loss, [w.value for w in self._weights])
 
     def _update(self, gradients: list[tf.Tensor]) -> None:

@@ -153,8 +153,8 @@ def beats(config: Config) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def open_run(config: Config, plan: DevicePlan) -> Iterator[Run]:
-    """A new folder under `telemetry.runs`, and the books of one run in it."""
+def open_run(config: Config, plan: DevicePlan, shapes: int = 1) -> Iterator[Run]:
+    """A new folder under `telemetry.runs`, and the books of one run whose batches have `shapes`."""
     folder = _new_folder(config.telemetry.runs)
     (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
     limits = AlarmLimits(
@@ -162,6 +162,7 @@ def open_run(config: Config, plan: DevicePlan) -> Iterator[Run]:
         log_every=config.training.log_every,
         known_periods=beats(config),
         false_alarms=config.telemetry.false_alarm_rate,
+        traces_allowed=shapes,
         results_lag=config.telemetry.results_lag,
     )
     with contextlib.ExitStack() as stack:

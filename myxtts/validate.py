@@ -143,10 +143,11 @@ def _check_transfer(_config: Config, plan: DevicePlan, checks: Checklist) -> Non
 
 
 def _check_pipeline(config: Config, plan: DevicePlan, checks: Checklist) -> None:
-    from myxtts.rehearsal import Clips, count_overlaps, rehearse  # noqa: PLC0415
+    from myxtts.noise import Noise  # noqa: PLC0415
+    from myxtts.rehearsal import count_overlaps, rehearse  # noqa: PLC0415
 
-    clips = Clips(config.data.batch_size * len(plan.models), CLIP_SECONDS)
-    run = rehearse(config, plan, STEPS, clips, lambda _line: None)
+    noise = Noise(config.data.batch_size * len(plan.models), CLIP_SECONDS, config.data)
+    run = rehearse(config, plan, STEPS, noise, lambda _line: None)
     verdict = run.verdict(warm_up=2)
     done = [times.step for times in run.times]
     if done != list(range(1, STEPS + 1)) or verdict is None:

@@ -15,6 +15,7 @@ ROWS = (
     ("cli",),
     ("validate", "profile"),
     ("rehearsal",),
+    ("clips", "noise", "features"),
     ("run",),
     ("pipeline",),
     ("reader",),

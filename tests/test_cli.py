@@ -85,7 +85,7 @@ def test_the_guides_full_command_line_is_understood() -> None:
         (["--emulate", "2", "--data-gpu", "1", "--model-gpu", "1"], "--data-gpu 1 --model-gpu 0"),
         (["--emulate", "2", "--batch-size", "0"], "--batch-size"),
         (["--emulate", "2", "data.btch_size=3"], "did you mean data.batch_size?"),
-        (["--train-data", "clips"], "no reader for clips yet"),
+        (["--train-data", "no-such-folder"], "no-such-folder"),
         (["--optimization-level", "highest"], "write basic or enhanced"),
         (["--config", "absent.yaml"], "absent.yaml"),
         (["--emulate", "two"], "'--emulate'"),

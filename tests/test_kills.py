@@ -47,7 +47,7 @@ class Trial:
         self.random = random.Random(seed)  # noqa: S311
         self.fails_at = -1
         self.began = threading.Event()
-        self.features = Program(lambda x: tf.matmul(x, x), plan.data, name="extract")
+        self.features = Program(lambda x, _number: tf.matmul(x, x), plan.data, name="extract")
         self.step = Program(lambda x: {"loss": tf.reduce_sum(x)}, plan.model, name="step")
 
     def clips(self) -> Iterator[Batch]:

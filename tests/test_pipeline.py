@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from myxtts.batch import Batch
-from myxtts.devices import DevicePlan, explicit_moves
+from myxtts.devices import DevicePlan, explicit_moves, silent_moves
 from myxtts.pipeline import (
     Feed,
     LateResults,
@@ -35,7 +35,7 @@ def raw_batches(plan: DevicePlan, count: int) -> Iterator[Batch]:
         yield Batch(number, ("a", "b"), on(plan.data, number, number + 1))
 
 
-def doubled(values: tf.Tensor) -> dict[str, tf.Tensor]:
+def doubled(values: tf.Tensor, _number: tf.Tensor | None = None) -> dict[str, tf.Tensor]:
     return {"twice": values * 2, "rows": tf.shape(values)}
 
 
@@ -104,7 +104,7 @@ def test_a_program_that_reads_a_foreign_constant_is_refused(plan: DevicePlan) ->
 
 
 def test_features_that_cannot_tell_when_they_are_made_are_refused(plan: DevicePlan) -> None:
-    program = Program(lambda x: tf.cast(x, tf.int32), plan.data, name="codes")
+    program = Program(lambda x, _number: tf.cast(x, tf.int32), plan.data, name="codes")
     with pytest.raises(ValueError, match="a batch of int32 alone"):
         next(extract(raw_batches(plan, 1), program, SILENT))
 
@@ -200,3 +200,12 @@ def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
         assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
         # One waits on the model device, three on the data device.
         assert (batch.number, made, ahead.waiting) == (0, [0, 1, 2, 3, 4], 3)
+
+
+def test_silent_moves_lift_explicit_moves_and_leave_them_as_they_were(plan: DevicePlan) -> None:
+    foreign = on(plan.model, 1.0)
+    with explicit_moves():
+        with silent_moves(), tf.device(plan.data):
+            assert (on(plan.data, 1.0) + foreign).numpy() == [2.0]
+        with tf.device(plan.data), pytest.raises(tf.errors.InvalidArgumentError):
+            tf.add(on(plan.data, 1.0), foreign)

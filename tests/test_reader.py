@@ -205,11 +205,13 @@ def test_the_reader_feeds_the_pipeline_under_explicit_moves(
     tmp_path: Path, sounds: Sounds, plan: DevicePlan
 ) -> None:
     source = ShardSource(lay_out(tmp_path, sounds, 2))
-    program = Program(lambda tensors: tf.cast(tensors["pcm"], tf.float32), "/CPU:2", name="floats")
+    program = Program(
+        lambda tensors, _number: tf.cast(tensors["pcm"], tf.float32), "/CPU:2", name="floats"
+    )
     batches_plan = plan_of(source)
     raw = read_batches(Reader(source, batches_plan), range(12), DATA, "/CPU:2", SILENT)
     with run_ahead(transfer(extract(raw, program, SILENT), plan.models, SILENT)) as ahead:
-        batches = list(ahead)
+        batches = [batch for (batch,) in ahead]
     assert [batch.number for batch in batches] == list(range(12))
     assert all(batch.tensors.device.endswith("CPU:1") for batch in batches)
     assert program.traces <= len(batches_plan.ladder.tops)

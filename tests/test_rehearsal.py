@@ -1,6 +1,7 @@
 """The whole pipeline on made-up clips: two devices, one ring, honest books."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,22 +10,21 @@ import pytest
 import tensorflow as tf
 
 from myxtts.batch import Batch
-from myxtts.config import Config, DevicesConfig, load_config
+from myxtts.config import Config, DataConfig, DevicesConfig, load_config
 from myxtts.devices import DevicePlan, plan_devices
+from myxtts.features import feature_extractor
+from myxtts.noise import Noise
 from myxtts.pipeline import Program, extract, move, transfer
 from myxtts.rehearsal import (
-    Clips,
     Learner,
     count_overlaps,
     count_traces,
-    log_mel,
-    read_noise,
     rehearse,
 )
 from myxtts.run import Learned, NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
-CLIPS = Clips(batch_size=2, seconds=1.0)
+NOISE = Noise(rows=2, clip_seconds=1.0, settings=DataConfig())
 STEPS = 40
 
 
@@ -35,7 +35,7 @@ def config_in(folder: Path, **flags: object) -> Config:
 @pytest.fixture(scope="module")
 def run(plan: DevicePlan, tmp_path_factory: pytest.TempPathFactory) -> Run:
     config = config_in(tmp_path_factory.mktemp("runs"))
-    return rehearse(config, plan, STEPS, CLIPS, lambda _line: None)
+    return rehearse(config, plan, STEPS, NOISE, lambda _line: None)
 
 
 def test_every_step_is_booked_once_and_in_order(run: Run) -> None:
@@ -68,8 +68,9 @@ def test_every_program_was_traced_once(plan: DevicePlan) -> None:
 
 def two_features(plan: DevicePlan) -> Iterator[Batch]:
     silent = Recorder()
-    raw = read_noise(CLIPS, 0, plan.data, silent)
-    made = transfer(extract(raw, Program(log_mel, plan.data), silent), plan.models, silent)
+    program = Program(feature_extractor(DataConfig(), seed=0), plan.data)
+    raw = NOISE.read(plan.data, silent)
+    made = transfer(extract(raw, program, silent), plan.models, silent)
     yield from (next(made)[0] for _ in range(2))
 
 
@@ -84,7 +85,10 @@ def test_two_model_devices_learn_what_one_learns_from_the_whole_batch(
 ) -> None:
     both = plan_devices(DevicesConfig(emulate=4, data_gpu=0, model_gpu=(1, 2)), [])
     features = next(two_features(plan)).tensors
-    halves = [move(half, to) for half, to in zip(tf.split(features, 2), both.models, strict=True)]
+    halves = [
+        move({name: value[row : row + 1] for name, value in features.items()}, device)
+        for row, device in enumerate(both.models)
+    ]
     weights = []
     for devices, tensors in ((plan.models, [move(features, plan.model)]), (both.models, halves)):
         config = config_in(tmp_path)
@@ -95,10 +99,12 @@ def test_two_model_devices_learn_what_one_learns_from_the_whole_batch(
 
 
 def test_noise_is_a_function_of_seed_and_number(plan: DevicePlan) -> None:
-    first, second = (next(read_noise(CLIPS, 3, plan.data, Recorder())) for _ in range(2))
-    other = next(read_noise(CLIPS, 4, plan.data, Recorder()))
-    assert np.array_equal(first.tensors.numpy(), second.tensors.numpy())
-    assert not np.array_equal(first.tensors.numpy(), other.tensors.numpy())
+    first, second, other = (
+        next(replace(NOISE, seed=seed).read(plan.data, Recorder())).tensors["pcm"].numpy()
+        for seed in (3, 3, 4)
+    )
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, other)
 
 
 def test_a_loss_that_is_no_number_stops_with_step_and_clips(

@@ -13,6 +13,7 @@ from myxtts.errors import UserError
 if TYPE_CHECKING:
     from myxtts.config import Config
     from myxtts.devices import DevicePlan
+    from myxtts.rehearsal import Sound
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,15 +32,10 @@ CLIP_SECONDS = 4.0
 @app.command()
 @takes(FILES, DEVICES, BATCHES, TRAINING)
 def train(given: Given) -> None:
-    """Trains; without clips it rehearses the pipeline on made-up ones."""
+    """Trains on your clips, prepared on first use; without clips, on made-up ones."""
     config = given.config()
-    if config.data.train:
-        raise UserError(
-            f"{config.data.train} cannot be read: this version has no reader for clips yet",
-            "rehearse the same devices on made-up clips: leave out --train-data and --val-data",
-        )
     plan = _open(config)
-    _say("No --train-data: rehearsing the pipeline on made-up clips; no voice comes of it.")
+    _say("This version has no network yet: a stand-in learns, and no voice comes of it.")
     _rehearse(config, plan, config.training.max_steps or REHEARSAL_STEPS)
 
 
@@ -109,10 +105,13 @@ def prepare(
     check: Annotated[bool, typer.Option("--check", help="Compares hashes, not times.")] = False,
 ) -> None:
     """Turns recordings and their texts into shards and a manifest; names every refused clip."""
+    from myxtts.clips import open_vocabulary  # noqa: PLC0415
     from myxtts.prepare import Order  # noqa: PLC0415
     from myxtts.prepare import prepare as run_prepare  # noqa: PLC0415
 
-    run_prepare(Order(data, out, given.config().data, workers, check=check), _say)
+    config = given.config()
+    vocabulary = open_vocabulary(config.text)
+    run_prepare(Order(data, out, config.data, workers, vocabulary, check), _say)
 
 
 @app.command("demo-corpus")
@@ -233,12 +232,23 @@ def _open(config: "Config") -> "DevicePlan":
 
 
 def _rehearse(config: "Config", plan: "DevicePlan", steps: int) -> Path:
-    from myxtts.rehearsal import Clips, rehearse  # noqa: PLC0415
+    from myxtts.rehearsal import rehearse  # noqa: PLC0415
 
-    clips = Clips(config.data.batch_size * len(plan.models), CLIP_SECONDS)
-    run = rehearse(config, plan, steps, clips, _say)
+    run = rehearse(config, plan, steps, _sound(config, len(plan.models)), _say)
     _say(f"telemetry: {run.folder}")
     return run.folder
+
+
+def _sound(config: "Config", models: int) -> "Sound":
+    """The user's clips, or noise of their length where none are named."""
+    if config.data.train:
+        from myxtts.clips import ClipSound, open_clips  # noqa: PLC0415
+
+        return ClipSound(open_clips(config, models, _say), config.data)
+    from myxtts.noise import Noise  # noqa: PLC0415
+
+    _say("No --train-data: rehearsing on made-up clips.")
+    return Noise(config.data.batch_size * models, CLIP_SECONDS, config.data, config.training.seed)
 
 
 def _typed() -> list[str]:

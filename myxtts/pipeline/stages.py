@@ -10,10 +10,15 @@ from myxtts.telemetry.record import Recorder
 
 
 def extract(batches: Iterable[Batch], program: Program, recorder: Recorder) -> Iterator[Batch]:
-    """Turns clips into features on the data device; what it yields is finished."""
+    """Turns clips into features on the data device; what it yields is finished.
+
+    The program takes the tensors and the batch's number, the key of all that is random in it.
+    """
     for batch in batches:
         with recorder.span("extract", program.device, batch.number):
-            features = program(batch.tensors)
+            with tf.device(program.device):
+                number = tf.constant(batch.number, tf.int64)
+            features = program(batch.tensors, number)
             finish(features)
         yield batch._replace(tensors=features)
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from myxtts.decode import Measures, replaced
 from myxtts.decode.chunk import SAMPLES
 from myxtts.decode.sound import HASH_BYTES
-from myxtts.manifest import BYTES_PER_SAMPLE, Shard
+from myxtts.manifest import BYTES_PER_SAMPLE, GRAIN, Shard
 from myxtts.prepare.court import Case
 from myxtts.prepare.work import Work
 
@@ -77,8 +77,9 @@ class _Shard:
             self.writing.__exit__(*error)
 
     def add(self, case: Case, samples: int) -> None:
-        """Copies a clip out of its chunk."""
-        self.samples += samples
+        """Copies a clip out of its chunk; the next one begins on the grain."""
+        silence = -samples % GRAIN
+        self.samples += samples + silence
         if self.file is None:
             return
         if self.chunk is None or self.chunk[0] != case.chunk:
@@ -90,6 +91,7 @@ class _Shard:
         sound = os.pread(self.chunk[1], size, place)
         if len(sound) != size:
             raise OSError(0, "a decoded chunk is shorter than it was", str(self.path))
+        sound += bytes(silence * BYTES_PER_SAMPLE)
         self.digest.update(sound)
         self.file.write(sound)
 

@@ -93,7 +93,7 @@ class WavSource:
         )
         with tf.control_dependencies([tf.debugging.Assert(as_listed, [clip])]):
             # Exact: the decoder has divided 16-bit numbers by a power of two.
-            pcm_S = tf.cast(wave_SC[:, 0] * FULL_SCALE, tf.int16)
+            pcm_S = tf.cast(tf.reshape(wave_SC, [-1]) * FULL_SCALE, tf.int16)
             return tf.pad(pcm_S, [[0, top - length]])
 
     def _problem(self, clip: int) -> str:
