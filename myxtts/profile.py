@@ -21,7 +21,7 @@ from myxtts.telemetry.alarms import (
     step_time_variation,
     variation,
 )
-from myxtts.telemetry.record import FILE, read_events
+from myxtts.telemetry.record import FILE, read_events, reading
 from myxtts.telemetry.steps import StepTimes
 from myxtts.telemetry.verdict import Verdict, judge, percent
 
@@ -88,7 +88,11 @@ class Profile:
 
 def read_profile(folder: Path) -> Profile:
     """Everything the telemetry of a run says, or a UserError where it says too little."""
-    events = list(read_events(folder / FILE))
+    with reading(folder / FILE):
+        return _profile(folder, list(read_events(folder / FILE)))
+
+
+def _profile(folder: Path, events: list[dict[str, Any]]) -> Profile:
     header = next((event for event in events if event["kind"] == "run"), None)
     times = [_step_times(event) for event in events if event["kind"] == "step"][WARM_UP:]
     if header is None or not times:

@@ -71,12 +71,15 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
             explicit_moves(),
         ):
             wait_for_batches(ahead, config, plan, say)
-            programs = [features, *learner.programs]
+            programs, traced = [features, *learner.programs], 0
             # The range comes first, so zip never draws a batch it will not use.
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
                 with run.step(hands[0].number):
                     results = learner(hands)
-                run.queued(step, learned(hands, sound), results)
+                with run.span("books"):
+                    before, traced = traced, sum(count_traces(programs).values())
+                    batch = learned(hands, sound, compiled=traced > before)
+                run.queued(step, batch, results)
                 if step % config.training.log_every == 0:
                     run.log(ahead, count_traces(programs), say)
             run.settle()
@@ -84,10 +87,10 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
     return run
 
 
-def learned(hands: tuple[Batch, ...], sound: Sound) -> Learned:
+def learned(hands: tuple[Batch, ...], sound: Sound, *, compiled: bool) -> Learned:
     """What the books keep of a batch."""
     names = tuple(name for hand in hands for name in hand.clips)
-    return Learned(hands[0].number, names, sound.seconds(hands[0].number))
+    return Learned(hands[0].number, names, sound.seconds(hands[0].number), compiled)
 
 
 def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:

@@ -37,6 +37,8 @@ class Learned(NamedTuple):
     number: int
     clips: tuple[str, ...]
     audio_seconds: float
+    compiled: bool = False
+    """Whether its step compiled a program: slow for a known reason."""
 
 
 class Run:
@@ -67,8 +69,8 @@ class Run:
         self._window: list[StepTimes] = []
         """The steps finished since the last log line."""
         self._memory: dict[int, Mapping[str, int]] = {}
-        self._first = 0
-        """The first step of this run compiles, and counts for no alarm."""
+        self._compiled: set[int] = set()
+        """The steps since the last log line that compiled, and count for no alarm."""
 
     def span(self, name: str) -> Span:
         """Times a part of the loop."""
@@ -118,10 +120,11 @@ class Run:
                 memory=self._memory.pop(times.step),
                 free=free if newest else {},
                 traces=traces if newest else {},
-                unusual=times.step == self._first,
+                unusual=times.step in self._compiled,
             )
             for alarm in self._watch.feed(record):
                 self._raise(alarm, say)
+        self._compiled.clear()
 
     def _raise(self, alarm: Alarm, say: Say) -> None:
         self.alarms.append(alarm)
@@ -130,7 +133,8 @@ class Run:
 
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
         batch = self._queued.pop(step)
-        self._first = self._first or step
+        if batch.compiled:
+            self._compiled.add(step)
         memory = self._memory[step] = sample_memory(self._plan).used
         times = self._ledger.completed(step, batch.number, at, batch.audio_seconds, memory)
         self.times.append(times)

@@ -12,7 +12,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 EMULATED = DevicesConfig(emulate=4)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def plan() -> DevicePlan:
     """Data on /CPU:0, model on /CPU:1, and two more for tests with several model devices."""
     split = plan_devices(EMULATED, [])

@@ -209,3 +209,9 @@ def test_silent_moves_lift_explicit_moves_and_leave_them_as_they_were(plan: Devi
             assert (on(plan.data, 1.0) + foreign).numpy() == [2.0]
         with tf.device(plan.data), pytest.raises(tf.errors.InvalidArgumentError):
             tf.add(on(plan.data, 1.0), foreign)
+
+
+def test_tensors_without_a_row_for_each_clip_are_not_shared(plan: DevicePlan) -> None:
+    batch = Batch(7, ("a", "b"), on(plan.data, 1.0, 2.0, 3.0, 4.0))
+    with pytest.raises(ValueError, match=r"batch 7 has 2 clips and tensors of shape \(4,\)"):
+        next(transfer([batch], ("/CPU:1", "/CPU:2"), SILENT))

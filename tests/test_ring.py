@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from myxtts.pipeline import ProducerDiedError, RunAhead, run_ahead
+from myxtts.pipeline import ConsumerDiedError, ProducerDiedError, RunAhead, run_ahead
 
 PAUSES = st.lists(st.sampled_from([0.0, 0.0, 0.0005, 0.002]), min_size=1, max_size=8)
 
@@ -135,9 +135,9 @@ def test_a_dead_consumer_thread_stops_the_producer_within_a_second() -> None:
     consumer = threading.Thread(target=consume)
     consumer.start()
     consumer.join()
-    (thread,) = pipeline_threads()
-    thread.join(1.0)
-    assert not thread.is_alive()
+    for thread in pipeline_threads():  # It may be gone already.
+        thread.join(1.0)
+    assert pipeline_threads() == []
 
 
 def test_the_source_is_closed_in_the_thread_that_ran_it() -> None:
@@ -186,3 +186,20 @@ def test_rings_can_follow_one_another() -> None:
     doubled = (2 * item for item in run_ahead(range(20), depth=2))
     with run_ahead(doubled, depth=3) as ahead:
         assert list(ahead) == [2 * item for item in range(20)]
+
+
+def test_items_left_by_a_dead_consumer_end_in_an_error_and_not_in_silence() -> None:
+    ahead = run_ahead(range(10), 2)
+    consumer = threading.Thread(target=lambda: next(ahead))
+    consumer.start()
+    consumer.join()
+    with pytest.raises(ConsumerDiedError):  # noqa: PT012
+        time.sleep(0.6)  # Longer than the producer's look at its consumer.
+        list(ahead)
+
+
+def test_closing_twice_is_closing_once() -> None:
+    ahead = run_ahead(itertools.count())
+    ahead.close()
+    ahead.close()
+    assert pipeline_threads() == []

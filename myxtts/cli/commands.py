@@ -1,5 +1,6 @@
 """The commands; each imports what it needs when it runs, so that `--help` is quick."""
 
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ app.add_typer(config_app, name="config")
 
 REHEARSAL_STEPS = 50
 CLIP_SECONDS = 4.0
+STOPPED = 130
 
 
 @app.command()
@@ -181,12 +183,19 @@ def check_config(file: Annotated[Path, typer.Argument(help="YAML file.")]) -> No
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; a user's mistake is two lines and an exit code, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None when the caller closed it.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app(args=arguments, standalone_mode=True)
     except SystemExit as end:
+        if end.code == STOPPED:  # Typer's own answer to Ctrl-C, given without a word.
+            sys.stderr.write("\nstopped\n")
         return end.code if isinstance(end.code, int) else 1
     except UserError as error:
         return _tell(error)
+    except MemoryError as error:
+        return _tell(UserError(f"the host has no room: {error}", "a smaller --batch-size"))
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped\n")
         return 130
@@ -257,5 +266,6 @@ def _typed() -> list[str]:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

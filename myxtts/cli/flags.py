@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from myxtts.config import Config
 
 NOT_A_SETTING = ""
+ISOLATION = "--enable-memory-isolation"
 GUIDES_FILE = Path("configs", "config.yaml")
 """The file that the guides edit; read when it is there and no other is named."""
 
@@ -55,7 +56,7 @@ DEVICES = (
     Flag("--model-gpu", "devices.model_gpu", str, "GPU that learns; several: 1,2,3."),
     Flag("--emulate", "devices.emulate", int, "CPU devices that stand for GPUs 0 to N-1."),
     Flag("--arrangement", "devices.arrangement", str, "single or split."),
-    Flag("--enable-memory-isolation", "devices.memory_isolation", bool, "Caps GPU memory by role."),
+    Flag(ISOLATION, "devices.memory_isolation", bool, "Caps GPU memory by role."),
     *CAPS,
 )
 BATCHES = (
@@ -111,11 +112,9 @@ class Given:
         if flags and not config.devices.memory_isolation:
             from myxtts.devices import DeviceError  # noqa: PLC0415
 
-            raise DeviceError(
-                f"{' and '.join(flags)} caps nothing without --enable-memory-isolation",
-                {"--enable-memory-isolation": ""},
-                dict.fromkeys(flags),
-            )
+            uncapped: dict[str, str | None] = dict.fromkeys(flags)
+            fixes = [uncapped] if config.devices.emulate else [{ISOLATION: ""}, uncapped]
+            raise DeviceError(f"{' and '.join(flags)} caps nothing without {ISOLATION}", *fixes)
 
 
 Command = Callable[..., None]

@@ -1,7 +1,7 @@
 """Every setting with its one default, its unit and its limits."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 from pydantic.fields import FieldInfo
@@ -82,7 +82,7 @@ class DevicesConfig(Settings):
     """GPU that prepares batches."""
     model_gpu: GpuIndices | None = None
     """GPU that learns, or several (1,2,3), each with a copy of the model."""
-    emulate: Count | None = None
+    emulate: Annotated[int, Field(ge=1, le=256)] | None = None
     """CPU devices that stand for GPUs, so that a machine without any runs the same code."""
     memory_isolation: bool = False
     """Caps each role's GPU memory at the two limits below."""
@@ -95,7 +95,7 @@ class DevicesConfig(Settings):
 class PipelineConfig(Settings):
     """How far the data device may run ahead of the model device."""
 
-    depth: Count = 3
+    depth: int = Field(default=3, ge=1, le=1024)
     """Finished batches that may wait on the data device; one more waits on the model device."""
     model_start_delay: float = Field(default=2.0, ge=0, le=86400)
     """Seconds the first step waits while the queue fills."""
@@ -131,7 +131,7 @@ class TelemetryConfig(Settings):
 
     runs: Folder = Path("runs")
     """Folder that holds one folder for each run."""
-    results_lag: int = Field(default=2, ge=0, le=LARGEST)
+    results_lag: int = Field(default=2, ge=0, le=1024)
     """Steps after which a step's results are read, so that reading does not stop the device."""
     step_variation_limit: float = Field(default=0.30, gt=0, le=100)
     """Spread of the step time, as a share of the usual step, above which an alarm is raised."""

@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,7 +26,8 @@ class Gpu:
     name: str | None = None
     uuid: str | None = None
     total_mb: int | None = None
-    free_mb: int | None = None
+    free_mb: int | None = field(default=None, compare=False)
+    """At this moment: the card is the same when some of it is taken."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from myxtts.devices.errors import DeviceError
-from myxtts.devices.plan import DevicePlan
+from myxtts.devices.plan import TWO_EMULATED, DevicePlan
 
 Say = Callable[[str], None]
 
@@ -75,7 +75,7 @@ def configure(tf: Any, plan: DevicePlan) -> None:
         raise DeviceError(
             f"{len(plan.gpus)} GPUs were asked for and TensorFlow sees {len(seen)}: "
             "it is a build without CUDA, lacks CUDA's libraries, or had started before",
-            {"--data-gpu": "0", "--model-gpu": "1", "--emulate": "2"},
+            TWO_EMULATED,
         )
     for position, gpu in enumerate(seen):
         caps = plan.caps_mb if plan.halves else plan.caps_mb[position : position + 1]

@@ -4,7 +4,7 @@ Legend: an index is what `--data-gpu` and `--model-gpu` take; a device is Tensor
 name for it in this process, "/GPU:0". Devices are numbered in role order, data first.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from myxtts.config import DevicesConfig
@@ -26,6 +26,14 @@ HALVES: Changes = {
     "--data-gpu-memory": "auto",
     "--model-gpu-memory": "auto",
 }
+
+NAMES = {"--enable-memory-isolation": "memory_isolation"}
+
+
+def plain(text: str) -> int | str:
+    """A number where the text is one."""
+    return int(text) if text.lstrip("-").isdigit() else text
+
 
 Roles = tuple[int, tuple[int, ...]]
 """The index of the data card, and those of the model cards."""
@@ -71,6 +79,37 @@ class DevicePlan:
 
 def plan_devices(asked: DevicesConfig, gpus: Sequence[Gpu]) -> DevicePlan:
     """The plan that gives just what was asked, or a DeviceError; `gpus` are the visible cards."""
+    try:
+        return _plan(asked, gpus)
+    except DeviceError as error:
+        raise DeviceError(error.problem, *_that_plan(error.fixes, asked, gpus)) from None
+
+
+def _that_plan(
+    fixes: Sequence[Changes], asked: DevicesConfig, gpus: Sequence[Gpu]
+) -> Iterator[Changes]:
+    """The fixes that leave no other fault, or the first that any machine can offer."""
+    bare: Changes = {**ONE_GPU, "--emulate": None}
+    offers = [{**bare, **TWO_GPUS}, bare, TWO_EMULATED]
+    good = [fix for fix in fixes if _plans(asked, fix, gpus)]
+    yield from good or [fix for fix in offers if _plans(asked, fix, gpus)][:2]
+
+
+def _plans(asked: DevicesConfig, changes: Changes, gpus: Sequence[Gpu]) -> bool:
+    settings: dict[str, object] = asked.model_dump()
+    for flag, text in changes.items():
+        name = NAMES.get(flag, flag.removeprefix("--").replace("-", "_"))
+        settings[name] = DevicesConfig.model_fields[name].default
+        if text is not None:
+            settings[name] = True if name in NAMES.values() else plain(text)
+    try:
+        _plan(DevicesConfig.model_validate(settings), gpus)
+    except DeviceError:
+        return False
+    return True
+
+
+def _plan(asked: DevicesConfig, gpus: Sequence[Gpu]) -> DevicePlan:
     pool = asked.emulate or len(gpus)
     _check_asked(asked, pool)
     roles = _single_roles(asked, pool) if _is_single(asked) else _split_roles(asked, pool)
@@ -116,7 +155,8 @@ def _split_roles(asked: DevicesConfig, pool: int) -> Roles:
         given, missing = (
             ("--data-gpu", "--model-gpu") if models is None else ("--model-gpu", "--data-gpu")
         )
-        other = next(i for i in range(pool + 2) if i not in (data, *(models or ())))
+        named = (data, *(models or ()))
+        other = next(i for i in range(pool + 1 + len(named)) if i not in named)
         raise DeviceError(
             f"{given} without {missing}: two-device training needs both",
             *([{missing: str(other)}] if other < pool else [TWO_EMULATED]),
@@ -153,7 +193,8 @@ def _check_present(asked: DevicesConfig, roles: Roles, pool: int) -> None:
             )
     if len(set(models)) < len(models):
         once = ",".join(str(i) for i in dict.fromkeys(models))
-        raise DeviceError(f"--model-gpu names GPU {models[0]} twice", {"--model-gpu": once})
+        twice = next(i for i in models if models.count(i) > 1)
+        raise DeviceError(f"--model-gpu names GPU {twice} twice", {"--model-gpu": once})
 
 
 def _check_apart(asked: DevicesConfig, roles: Roles, pool: int) -> None:

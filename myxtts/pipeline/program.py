@@ -12,6 +12,9 @@ import tensorflow as tf
 
 from myxtts.errors import UserError
 
+# Buckets are traced once each, and by design; a rise of the count is an alarm of our own.
+tf.get_logger().addFilter(lambda record: "tf.function retracing" not in record.getMessage())
+
 
 class WrongDeviceError(RuntimeError):
     """A program was given a tensor, or holds an operation, of another device."""

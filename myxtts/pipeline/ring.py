@@ -27,6 +27,10 @@ class ProducerStuckError(RuntimeError):
     """The producer did not come back from its source in time to be stopped."""
 
 
+class ConsumerDiedError(RuntimeError):
+    """The thread that took the items has ended, and so has their making."""
+
+
 class ProducerDiedError(RuntimeError):
     """The producer's thread ended without a word: killed from outside."""
 
@@ -96,7 +100,7 @@ class RunAhead(Iterator[T], Generic[T]):
             target=_produce, args=(items, self._ring, recorder), name=thread, daemon=True
         )
         # Runs also when the consumer is merely forgotten, and before the interpreter ends.
-        self._stop = weakref.finalize(self, _stop, self._ring, self._thread)
+        self._forgotten = weakref.finalize(self, _stop, self._ring, self._thread)
         self._thread.start()
 
     def __next__(self) -> T:
@@ -130,9 +134,7 @@ class RunAhead(Iterator[T], Generic[T]):
 
     def _try_to_stop(self) -> str:
         """Stops the producer; what to tell when it does not come back."""
-        # By itself first: a kill inside the finaliser would leave it used up and nothing stopped.
-        self._ring.stop.set()
-        self._stop()
+        self._end_thread()
         if not self._thread.is_alive() or self._thread is threading.current_thread():
             return ""
         return (
@@ -169,8 +171,13 @@ class RunAhead(Iterator[T], Generic[T]):
             return None
         return ProducerDiedError(f"the thread {self._thread.name} was killed from outside")
 
+    def _end_thread(self) -> None:
+        # Not through the finaliser, which works only once: a kill inside would use it up.
+        _stop(self._ring, self._thread)
+        self._forgotten.detach()
+
     def _finish(self, end: _Filled[T]) -> T:
-        self._stop()
+        self._end_thread()
         if end.error is not None:
             raise end.error  # It carries the producer's own traceback.
         raise StopIteration
@@ -213,6 +220,9 @@ def _fill(items: Iterable[T], ring: _Ring[T], recorder: Recorder) -> None:
             ring.filled.put(_Filled(item))
             del item  # Or this frame would hold one item more than the ring.
             number += 1
+        if not ring.stop.is_set():
+            # Never a quiet end: another thread may take what is left, and must learn of it.
+            raise ConsumerDiedError("the thread that took the items has ended, and so the making")
     finally:
         # Here, in the thread that ran it: a generator's device scopes belong to its thread.
         close = getattr(source, "close", None)

@@ -82,6 +82,13 @@ def _rows(batch: Batch, share: int, shares: int) -> Batch:
             f"batch {batch.number} has {len(batch.clips)} clips, "
             f"which {shares} model devices cannot share equally"
         )
+    shapes = [tensor.shape for tensor in tf.nest.flatten(batch.tensors)]
+    if any(shape.rank == 0 or shape[0] != len(batch.clips) for shape in shapes):
+        raise ValueError(
+            f"batch {batch.number} has {len(batch.clips)} clips and tensors of shape "
+            f"{', '.join(str(shape) for shape in shapes)}: without a row for each clip "
+            "they cannot be shared"
+        )
     mine = slice(share * rows, (share + 1) * rows)
     tensors = tf.nest.map_structure(lambda tensor: _slice(tensor, mine), batch.tensors)
     return Batch(batch.number, batch.clips[mine], tensors)

@@ -57,6 +57,8 @@ def variation(seconds: Floats, usual: float | None = None) -> float:
 
     The root of the mean squared distance, after the slowest hundredth is left out.
     """
+    if len(seconds) < 2:
+        return 0.0  # With the slowest left out there is nothing to spread.
     kept = np.sort(seconds)[: len(seconds) - math.ceil(TRIMMED * len(seconds))]
     middle = float(np.median(kept)) if usual is None else usual
     return float(np.sqrt(np.mean((kept - middle) ** 2))) / middle if middle > 0 else 0.0

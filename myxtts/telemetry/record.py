@@ -4,6 +4,7 @@ Legend: times are seconds of `perf_counter` since the run's start. A line goes t
 kernel in one write, so a killed process loses at most the line it was writing.
 """
 
+import contextlib
 import json
 import os
 import threading
@@ -150,6 +151,16 @@ def open_recorder(folder: Path, devices: Mapping[str, list[str]]) -> Recorder:
     return recorder
 
 
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns what a line of another shape does to its reader into a user's error."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UserError(f"{path} is no telemetry of this version ({what})") from error
+
+
 def read_events(path: Path) -> Iterator[dict[str, Any]]:
     """The events of a run; the last line may be torn by a kill, any other torn line is an error."""
     try:
@@ -160,10 +171,17 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, start=1):
         try:
             if line:
-                yield json.loads(line)
-        except ValueError as error:
+                yield _event(line)
+        except (ValueError, RecursionError) as error:
             if number <= torn:
                 raise UserError(f"{path}:{number}: not a telemetry line ({error})") from error
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    event = json.loads(line)
+    if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
+        raise ValueError("no JSON object with a kind")  # noqa: TRY004  A fault of the file.
+    return event
 
 
 def _write_line(file: int, event: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from myxtts.errors import UserError
-from myxtts.telemetry.record import FILE, read_events
+from myxtts.telemetry.record import FILE, read_events, reading
 
 Event = Mapping[str, Any]
 TraceEvent = dict[str, Any]
@@ -62,8 +62,9 @@ class _Drawing:
 
 def write_trace(run_folder: Path, out: Path) -> int:
     """Writes the run's trace to `out` and gives its number of events."""
-    trace = chrome_trace(read_events(run_folder / FILE))
-    text = json.dumps(trace, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    with reading(run_folder / FILE):
+        trace = chrome_trace(read_events(run_folder / FILE))
+        text = json.dumps(trace, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:

@@ -35,7 +35,7 @@ class Verdict:
 
 def judge(times: Sequence[StepTimes]) -> Verdict:
     """The verdict on a window of finished steps."""
-    whole = sum(step.seconds for step in times)
+    whole = sum(step.seconds for step in times) or 1e-9
     busy = sum(step.busy for step in times)
     causes: Counter[str] = Counter()
     for step in times:
