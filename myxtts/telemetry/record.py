@@ -62,6 +62,8 @@ class Recorder:
         self._open = threading.local()
         self.on_span: SpanHook | None = None
         """Called with every finished span, in the thread that ran it."""
+        self.on_written: Callable[[float], None] | None = None
+        """Called with the seconds that a line took, where no open span holds them."""
 
     def now(self) -> float:
         """Seconds since the run's start."""
@@ -85,8 +87,12 @@ class Recorder:
 
     def write(self, event: Mapping[str, Any]) -> None:
         """One event, one line, one system call."""
-        if self._file is not None:
-            _write_line(self._file, event)
+        if self._file is None:
+            return
+        start = self.now()
+        _write_line(self._file, event)
+        if self.on_written and not getattr(self._open, "depth", 0):
+            self.on_written(self.now() - start)
 
     def close(self) -> None:
         """Closes the file; spans after this are timed and not written."""
@@ -104,9 +110,9 @@ class Recorder:
         """Called by a span on leaving."""
         self._open.depth -= 1
         span.thread = threading.current_thread().name
-        self.write_span(span.name, span.device, span.thread, span.batch, span.start, span.seconds)
         if self.on_span:
             self.on_span(span)
+        self.write_span(span.name, span.device, span.thread, span.batch, span.start, span.seconds)
 
     def write_span(
         self,

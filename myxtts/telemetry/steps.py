@@ -74,6 +74,7 @@ class StepLedger:
         self._cycle: _Cycle | None = None
         self._device_free: float | None = None
         recorder.on_span = self._see
+        recorder.on_written = self._book_own
 
     def completed(
         self,
@@ -119,6 +120,12 @@ class StepLedger:
             cycle.queued, cycle.end = span.start, span.start + span.seconds
             self._open[span.batch] = cycle
             self._cycle = _Cycle(cycle.end)
+
+    def _book_own(self, seconds: float) -> None:
+        """Telemetry's own time is a part like any other."""
+        if self._cycle and threading.current_thread() is self._thread:
+            parts = self._cycle.parts
+            parts["telemetry"] = parts.get("telemetry", 0.0) + seconds
 
     def _explain(self, wait: Stretch, causes: dict[str, float]) -> None:
         """Splits a wait by what the mover did meanwhile, and its waits by what its feeder did."""
