@@ -9,7 +9,7 @@ import pytest
 from clips import ljspeech, prepared, speech
 
 from myxtts.errors import UserError
-from myxtts.manifest import NAME, SCHEMA, Manifest, Shard, read_manifest, write_manifest
+from myxtts.manifest import GRAIN, NAME, SCHEMA, Manifest, Shard, read_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")
@@ -33,11 +33,16 @@ def test_shards_are_filled_to_their_size_and_no_clip_crosses_two(manifest: Manif
     assert manifest.seconds == pytest.approx(50 * 0.6)
 
 
+def test_every_clip_begins_on_the_grain(manifest: Manifest) -> None:
+    assert set(manifest.column("offset") % GRAIN) == {0}
+    assert manifest.column("offset").max() > 0
+
+
 def test_a_shard_that_was_cut_is_an_error_before_it_is_mapped(tmp_path: Path) -> None:
     manifest = prepared(ljspeech(tmp_path / "data", 3))
     with manifest.shard_paths[0].open("r+b") as file:
         file.truncate(100)
-    with pytest.raises(UserError, match=r"shard-00000.pcm has 100 bytes, not 79380"):
+    with pytest.raises(UserError, match=r"shard-00000.pcm has 100 bytes, not 79488"):
         read_manifest(manifest.folder)
 
 

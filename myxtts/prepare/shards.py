@@ -35,7 +35,9 @@ class Shelf:
             for case in accepted:
                 got = case.measures
                 assert got is not None, "only decoded clips are accepted"  # noqa: S101
-                if shard is None or (shard.samples and shard.samples + got.samples > self.room):
+                if shard is None or (
+                    shard.samples and shard.samples + on_grain(got.samples) > self.room
+                ):
                     self._close(shard, still_open, case.chunk)
                     shard = still_open.enter_context(_Shard(self.work, len(self.shards)))
                 yield _row(case, got, len(self.shards), shard.samples)
@@ -78,7 +80,7 @@ class _Shard:
 
     def add(self, case: Case, samples: int) -> None:
         """Copies a clip out of its chunk; the next one begins on the grain."""
-        silence = -samples % GRAIN
+        silence = on_grain(samples) - samples
         self.samples += samples + silence
         if self.file is None:
             return
@@ -102,6 +104,11 @@ class _Shard:
                 while block := whole.read(1 << 20):
                     self.digest.update(block)
         return Shard(self.path.name, self.samples, self.digest.hexdigest())
+
+
+def on_grain(samples: int) -> int:
+    """A clip's room in a shard: up to where the next one may begin."""
+    return -(-samples // GRAIN) * GRAIN
 
 
 def chunk_file(work: Work, number: int) -> Any:
