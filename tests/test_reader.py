@@ -385,3 +385,23 @@ def test_a_clip_cut_in_its_data_is_refused_by_its_header(tmp_path: Path, sounds:
     cut(paths[2])
     with pytest.raises(NativeLoadingError, match=r"clip-2 .*has 200 bytes"):
         list_wavs(ids, paths)
+
+
+def own_memory() -> int:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+
+def test_the_mapped_sound_is_never_copied_whole(tmp_path: Path) -> None:
+    count, samples = 1000, 32768
+    shard = tmp_path / "shard-00000.pcm"
+    with shard.open("wb") as file:
+        file.truncate(2 * count * samples)  # 66 MB, of holes.
+    offsets = np.arange(count, dtype=np.int64) * samples
+    ids = [str(number) for number in range(count)]
+    clips = Clips(ids, np.zeros(count, np.int32), offsets, np.full(count, samples), (shard,), 32)
+    source = ShardSource(clips)
+    before = own_memory()
+    batches = read_batches(Reader(source, plan_of(source)), range(4), DATA, "/CPU:0", SILENT)
+    assert sum(len(batch.clips) for batch in batches) > 0
+    assert own_memory() - before < shard.stat().st_size / 2

@@ -111,6 +111,8 @@ def _options(data: DataConfig) -> tf.data.Options:
     options = tf.data.Options()
     options.deterministic = True
     options.autotune.enabled = False  # The settings say how many threads and batches.
+    # Rewriting the data set would copy what its functions capture: all of the mapped sound.
+    options.experimental_optimization.apply_default_optimizations = False
     options.threading.private_threadpool_size = data.num_workers
     return options
 
