@@ -24,7 +24,7 @@ from myxtts.rehearsal import (
 from myxtts.run import Learned, NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 
-NOISE = Noise(rows=2, clip_seconds=1.0, settings=DataConfig())
+NOISE = Noise(rows=6, clip_seconds=2.0, settings=DataConfig())
 STEPS = 40
 
 
@@ -69,7 +69,7 @@ def test_every_program_was_traced_once(plan: DevicePlan) -> None:
 def two_features(plan: DevicePlan) -> Iterator[Batch]:
     silent = Recorder()
     program = Program(feature_extractor(DataConfig(), seed=0), plan.data)
-    raw = NOISE.read(plan.data, silent)
+    raw = replace(NOISE, rows=2).read(plan.data, silent)
     made = transfer(extract(raw, program, silent), plan.models, silent)
     yield from (next(made)[0] for _ in range(2))
 
