@@ -215,3 +215,12 @@ def test_tensors_without_a_row_for_each_clip_are_not_shared(plan: DevicePlan) ->
     batch = Batch(7, ("a", "b"), on(plan.data, 1.0, 2.0, 3.0, 4.0))
     with pytest.raises(ValueError, match=r"batch 7 has 2 clips and tensors of shape \(4,\)"):
         next(transfer([batch], ("/CPU:1", "/CPU:2"), SILENT))
+
+
+def test_reading_results_adds_no_wait_of_its_own_to_the_loops_lane(
+    plan: DevicePlan, tmp_path: Path
+) -> None:
+    with LateResults(0, open_recorder(tmp_path, {})) as late:
+        late.put(0, {"loss": on(plan.model, 1.0)[0]})
+    names = [e["name"] for e in read_events(tmp_path / FILE) if e["kind"] == "span"]
+    assert names == ["results"]

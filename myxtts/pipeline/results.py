@@ -38,7 +38,7 @@ class LateResults:
         self._owed = 0
         self._stop = threading.Event()
         reading = _read(self._queued, recorder.now, self._stop, threading.current_thread())
-        self._finished = run_ahead(reading, lag + 1, recorder, thread="results", stop=self._stop)
+        self._finished = run_ahead(reading, lag + 1, thread="results", stop=self._stop)
 
     def put(self, step: int, results: Mapping[str, tf.Tensor]) -> list[StepResult]:
         """Queues a step's scalars; gives those of the steps that `lag` has passed over."""
