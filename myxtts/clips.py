@@ -4,7 +4,7 @@ This is the only module that knows prepare, text, plan and reader together.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,14 +54,7 @@ class ClipSound:
         self, device: str, steps: int, recorder: Recorder
     ) -> AbstractContextManager[Iterator[Batch]]:
         """Batches for so many steps, from the first."""
-        return _reading(self.reader, range(steps), self.settings, device, recorder)
-
-
-@contextmanager
-def _reading(
-    reader: Reader, numbers: range, data: DataConfig, device: str, recorder: Recorder
-) -> Iterator[Iterator[Batch]]:
-    yield read_batches(reader, numbers, data, device, recorder)
+        return nullcontext(read_batches(self.reader, range(steps), self.settings, device, recorder))
 
 
 @dataclass(frozen=True)
@@ -160,7 +153,14 @@ def _joined(texts: Iterable[list[int]]) -> Texts:
 def _wav_files(data: Path) -> Wavs:
     """The folder's own files, unprepared and unjudged but for their headers."""
     found = recognise(data)
-    records = [record for record in found.records(links=False) if not record.fault]
+    records = list(found.records(links=False))
+    for record in records:
+        if record.fault:
+            raise UserError(
+                f"{record.list}:{record.line}: {record.fault}",
+                "mend the line, or let `myxtts prepare` judge every clip: "
+                "data.use_tf_native_loading=false",
+            )
     return list_wavs(
         [record.id or record.audio for record in records],
         [found.root / record.audio for record in records],

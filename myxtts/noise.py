@@ -13,6 +13,7 @@ from myxtts.audio import CODEC_HZ, SAMPLES_PER_CODE
 from myxtts.batch import Batch
 from myxtts.config import DataConfig
 from myxtts.pipeline import RunAhead, run_ahead
+from myxtts.reader import clips_on_data_device
 from myxtts.telemetry.record import Recorder
 
 
@@ -57,8 +58,3 @@ class Noise:
                     }
             yield Batch(number, names, tensors)
             number += 1
-
-
-def clips_on_data_device(data: DataConfig) -> int:
-    """Half of the clips that are kept ready, and never fewer than six, as the guides have it."""
-    return max(6, data.buffer_size // 2)

@@ -22,8 +22,8 @@ from myxtts.config import Config, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.errors import UserError
 from myxtts.features import MELS, feature_extractor
-from myxtts.noise import clips_on_data_device
 from myxtts.pipeline import Feed, Program, extract, finish, is_on, move
+from myxtts.reader import clips_on_data_device
 from myxtts.run import Learned, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
 

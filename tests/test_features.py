@@ -122,3 +122,12 @@ def test_holding_out_every_clip_is_an_error(tmp_path: Path) -> None:
     config = config_for(ljspeech(tmp_path / "clips", 4), **{"data.validation_share": 0.999999})
     with pytest.raises(UserError, match="held out to judge"):
         open_clips(config, 1, lambda _line: None)
+
+
+def test_a_line_that_cannot_be_read_is_told_also_without_preparing(tmp_path: Path) -> None:
+    data = ljspeech(tmp_path / "clips", 3)
+    with (data / "metadata.csv").open("a", encoding="utf-8") as listed:
+        listed.write("\nno bars in this line\n")
+    config = config_for(data, **{"data.use_tf_native_loading": True})
+    with pytest.raises(UserError, match=r"metadata.csv:4: "):
+        open_clips(config, 1, lambda _line: None)

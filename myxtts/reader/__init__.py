@@ -1,6 +1,6 @@
 """Clips on disk to batches on the data device, in TensorFlow's own threads."""
 
-from myxtts.reader.feed import ReadAhead, Reader, read_ahead, read_batches
+from myxtts.reader.feed import ReadAhead, Reader, clips_on_data_device, read_ahead, read_batches
 from myxtts.reader.mapping import MappingError
 from myxtts.reader.rows import Texts
 from myxtts.reader.shards import Clips, ShardSource
@@ -18,6 +18,7 @@ __all__ = [
     "Texts",
     "WavSource",
     "Wavs",
+    "clips_on_data_device",
     "list_wavs",
     "open_source",
     "read_ahead",

@@ -67,12 +67,17 @@ def read_batches(
 def read_ahead(data: DataConfig, plan: Plan) -> ReadAhead:
     """How many batches wait on the host and how many on the data device."""
     clips = len(plan.samples) / (plan.batches_per_epoch * plan.worker.count)
-    on_device = max(6, data.buffer_size // 2)
+    on_device = clips_on_data_device(data)
     on_host = max(0, data.buffer_size - on_device)
     return ReadAhead(
         host=max(data.prefetch_buffer_size, math.ceil(on_host / clips)),
         device=math.ceil(on_device / clips) if data.prefetch_to_gpu else 0,
     )
+
+
+def clips_on_data_device(data: DataConfig) -> int:
+    """Half of the clips that are kept ready, and never fewer than six, as the guides have it."""
+    return max(6, data.buffer_size // 2)
 
 
 def _start(reader: Reader, table: Table, data: DataConfig, device: str) -> Iterator[Any]:
