@@ -57,7 +57,6 @@ class Run:
         self.recorder = recorder
         self.times: deque[StepTimes] = deque(maxlen=KEPT_STEPS)
         """The finished steps, oldest first."""
-        self.alarms: list[Alarm] = []
         self.values: dict[str, float] = {}
         """The newest finished step's scalars."""
         self._late = late
@@ -127,7 +126,6 @@ class Run:
         self._compiled.clear()
 
     def _raise(self, alarm: Alarm, say: Say) -> None:
-        self.alarms.append(alarm)
         self.recorder.write({"kind": "alarm", "at": round(self.recorder.now(), 7), **vars(alarm)})
         say(f"⚠ {alarm.name}: {alarm.message} → {alarm.flag}")
 

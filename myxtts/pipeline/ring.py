@@ -90,7 +90,6 @@ class RunAhead(Iterator[T], Generic[T]):
     ) -> None:
         if depth < 1:
             raise ValueError(f"a ring needs at least one slot, not {depth}")
-        self.depth = depth
         self._recorder = recorder
         self._taken = 0
         self._queue = f"queue of {thread}"
