@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from myxtts.config.base import ConflictError, Count, Counts, Settings
+from myxtts.config.base import LARGEST, ConflictError, Count, Counts, Settings
 from myxtts.config.presets import SIZES
 
 MEL_HOP = 256  # Samples of 24 kHz sound for each frame that enters the vocoder.
@@ -23,6 +23,10 @@ class GptConfig(Settings):
     """Attention heads of each block; they share the width evenly."""
     text_tokens: Count = 6681
     """Entries of the text vocabulary."""
+    text_start: int = Field(default=261, ge=0, le=LARGEST)
+    """Id put before each text: [START] in the vocabulary."""
+    text_stop: int = Field(default=0, ge=0, le=LARGEST)
+    """Id put after each text: [STOP] in the vocabulary."""
     max_text_tokens: Count = 402
     """Longest text, in tokens."""
     audio_tokens: Count = 1026

@@ -1,0 +1,24 @@
+"""What the parts of the network are built of."""
+
+from myxtts.layers.attention import attend
+from myxtts.layers.convolution import Convolution, convolve
+from myxtts.layers.dropout import Dropout
+from myxtts.layers.linear import Linear, Table, starts
+from myxtts.layers.norm import LayerNorm, RmsNorm
+from myxtts.layers.part import Network, Part, Precision, size_of_leading
+
+__all__ = [
+    "Convolution",
+    "Dropout",
+    "LayerNorm",
+    "Linear",
+    "Network",
+    "Part",
+    "Precision",
+    "RmsNorm",
+    "Table",
+    "attend",
+    "convolve",
+    "size_of_leading",
+    "starts",
+]
