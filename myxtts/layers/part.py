@@ -38,7 +38,7 @@ class Network(keras.Model):
 
 
 def _build_inner(whole: keras.layers.Layer) -> None:
-    for layer in whole._flatten_layers(recursive=False, include_self=False):  # noqa: SLF001
+    for layer in whole._flatten_layers(recursive=False, include_self=False):
         layer.build(None)
 
 
