@@ -29,7 +29,7 @@ from myxtts.audio.mel import (
 )
 from myxtts.audio.resample import resample
 from myxtts.audio.slices import Slices, fixed_slices, random_slices
-from myxtts.audio.waves import length_mask, mute_padding, to_float
+from myxtts.audio.waves import length_mask, mute_padding, size_of, to_float
 
 __all__ = [
     "CODEC_HZ",
@@ -58,6 +58,7 @@ __all__ = [
     "random_slices",
     "resample",
     "resampled_length",
+    "size_of",
     "speaker_features",
     "speaker_mel",
     "step_key",

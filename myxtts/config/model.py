@@ -34,6 +34,16 @@ class GptConfig(Settings):
     max_audio_tokens: Count = 605
     """Longest speech, in codes of 1024 samples at 22.05 kHz."""
 
+    @property
+    def audio_start(self) -> int:
+        """The code before the first."""
+        return self.audio_tokens - 2
+
+    @property
+    def audio_stop(self) -> int:
+        """The code after the last."""
+        return self.audio_tokens - 1
+
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
         if self.width % self.heads:

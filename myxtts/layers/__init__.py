@@ -1,16 +1,17 @@
 """What the parts of the network are built of."""
 
-from myxtts.layers.attention import attend
+from myxtts.layers.attention import attend, merge_heads, split_heads
 from myxtts.layers.convolution import Convolution, convolve
 from myxtts.layers.dropout import Dropout
 from myxtts.layers.linear import Linear, Table, starts
-from myxtts.layers.norm import LayerNorm, RmsNorm
+from myxtts.layers.norm import GroupNorm, LayerNorm, RmsNorm
 from myxtts.layers.normed import NormedConvolution, NormedUpsampling
 from myxtts.layers.part import Network, Part, Precision, size_of_leading
 
 __all__ = [
     "Convolution",
     "Dropout",
+    "GroupNorm",
     "LayerNorm",
     "Linear",
     "Network",
@@ -22,6 +23,8 @@ __all__ = [
     "Table",
     "attend",
     "convolve",
+    "merge_heads",
     "size_of_leading",
+    "split_heads",
     "starts",
 ]

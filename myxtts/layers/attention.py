@@ -1,9 +1,7 @@
 """Attention: each query's mean of the values, weighted by how well the keys fit.
 
-Legend: B batch, H heads, T queries, S keys, C numbers for each head.
+Legend: B batch, H heads, T queries, S keys, C numbers for each head, X all heads' numbers.
 """
-
-from typing import Literal
 
 import tensorflow as tf
 
@@ -11,10 +9,8 @@ from myxtts.layers.dropout import Dropout
 
 UNSEEN = -1e30  # Finite, so that a row without any key has no NaN.
 
-Form = Literal["auto", "plain", "blocks"]
 
-
-def attend(  # noqa: PLR0913
+def attend(
     query_BHTC: tf.Tensor,
     key_BHSC: tf.Tensor,
     value_BHSC: tf.Tensor,
@@ -22,27 +18,22 @@ def attend(  # noqa: PLR0913
     seen_BS: tf.Tensor | None = None,
     causal: bool = False,
     dropout: Dropout | None = None,
-    form: Form = "auto",
 ) -> tf.Tensor:
-    """(B, H, T, C); a query that sees no key at all gets zeros."""
-    if form == "blocks":
-        raise NotImplementedError
+    """(B, H, T, C); each query must see a key."""
     scale = query_BHTC.shape[-1] ** -0.5
-    score_BHTS = tf.cast(tf.matmul(query_BHTC * scale, key_BHSC, transpose_b=True), tf.float32)
-    see_BHTS = _visible(score_BHTS, seen_BS, causal=causal)
-    if see_BHTS is not None:
-        score_BHTS = tf.where(see_BHTS, score_BHTS, UNSEEN)
-    weight_BHTS = tf.nn.softmax(score_BHTS)
-    if seen_BS is not None:
-        weight_BHTS = tf.where(see_BHTS, weight_BHTS, 0.0)
-    weight_BHTS = tf.cast(weight_BHTS, value_BHSC.dtype)
+    score_BHTS = tf.matmul(query_BHTC * scale, key_BHSC, transpose_b=True)
+    bias = _hidden(score_BHTS, seen_BS, causal=causal)
+    score_BHTS = tf.cast(score_BHTS, tf.float32)
+    if bias is not None:
+        score_BHTS += bias
+    weight_BHTS = tf.cast(tf.nn.softmax(score_BHTS), value_BHSC.dtype)
     if dropout is not None:
         weight_BHTS = dropout(weight_BHTS)
     return tf.matmul(weight_BHTS, value_BHSC)
 
 
-def _visible(score_BHTS: tf.Tensor, seen_BS: tf.Tensor | None, *, causal: bool) -> tf.Tensor | None:
-    """Which scores count, in a shape that broadcasts to theirs; None if all do."""
+def _hidden(score_BHTS: tf.Tensor, seen_BS: tf.Tensor | None, *, causal: bool) -> tf.Tensor | None:
+    """What to add to the scores: 0, or very little where a key is not to be seen."""
     see = None
     if causal:
         place_S = tf.range(tf.shape(score_BHTS)[-1])
@@ -50,4 +41,18 @@ def _visible(score_BHTS: tf.Tensor, seen_BS: tf.Tensor | None, *, causal: bool) 
     if seen_BS is not None:
         seen = tf.cast(seen_BS, tf.bool)[:, None, None, :]
         see = seen if see is None else tf.logical_and(see, seen)
-    return see
+    return None if see is None else tf.where(see, 0.0, UNSEEN)
+
+
+def split_heads(x_BTX: tf.Tensor, heads: int) -> tf.Tensor:
+    """(B, H, T, C)"""
+    shape = tf.shape(x_BTX)
+    x_BTHC = tf.reshape(x_BTX, [shape[0], shape[1], heads, x_BTX.shape[-1] // heads])
+    return tf.transpose(x_BTHC, [0, 2, 1, 3])
+
+
+def merge_heads(x_BHTC: tf.Tensor) -> tf.Tensor:
+    """(B, T, X)"""
+    shape = tf.shape(x_BHTC)
+    x_BTHC = tf.transpose(x_BHTC, [0, 2, 1, 3])
+    return tf.reshape(x_BTHC, [shape[0], shape[2], x_BHTC.shape[1] * x_BHTC.shape[3]])

@@ -1,26 +1,39 @@
 """Dropout whose random numbers are a function of a key: the same key drops the same numbers."""
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
 STEP = (0x2C1B3C6D, 0x297A2D39)  # Odd, and without a pattern of bits: one for each half of a key.
+STEPS = 2**16  # Of the rate: two random bytes decide on a number.
 
 
-class Dropout(NamedTuple):
+@dataclass(frozen=True)
+class Dropout:
     """How much is dropped, and the key of the random numbers."""
 
     rate: float
-    """Share of the numbers that become zero."""
+    """Share of the numbers that become zero, to a 65,536th."""
     key: tf.Tensor
     """int32[2]"""
 
     def child(self, number: int) -> "Dropout":
         """The same rate with another key, for another place in the network."""
-        return self._replace(key=(self.key + (number + 1)) * tf.constant(STEP, tf.int32))
+        return replace(self, key=(self.key + (number + 1)) * tf.constant(STEP, tf.int32))
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """Zero where dropped, larger elsewhere, so that the mean stays."""
-        keep = tf.random.stateless_uniform(tf.shape(x), self.key) >= self.rate
-        scale = tf.constant(1 / (1 - self.rate), x.dtype)
-        return x * tf.cast(keep, x.dtype) * scale
+        dropped = round(self.rate * STEPS)
+        keep = random_shorts(tf.shape(x), self.key) >= dropped
+        scale = tf.constant(STEPS / (STEPS - dropped), x.dtype)
+        return x * tf.where(keep, scale, tf.zeros([], x.dtype))
+
+
+def random_shorts(shape: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
+    """Even random numbers from 0 to 65,535, two from each number of the generator."""
+    size = tf.reduce_prod(shape)
+    words = tf.random.stateless_uniform(
+        [(size + 1) // 2], key, minval=None, maxval=None, dtype=tf.int32
+    )
+    pairs = tf.bitcast(words, tf.uint16)
+    return tf.reshape(tf.cast(tf.reshape(pairs, [-1])[:size], tf.int32), shape)

@@ -1,6 +1,6 @@
-"""The norms over one vector, in float32 whatever the rest computes in.
+"""The norms, in float32 whatever the rest computes in.
 
-Legend: N any leading axes, D width.
+Legend: N any leading axes, B batch, T time, D width, G groups, S channels of a group.
 """
 
 from typing import Any
@@ -51,3 +51,40 @@ class RmsNorm(keras.layers.Layer):
         square = tf.reduce_sum(tf.square(wide), -1, keepdims=True)
         unit = wide * tf.math.rsqrt(tf.maximum(square, 1e-24))
         return tf.cast(unit * self._width**0.5 * self.gamma, self.compute_dtype)
+
+
+class GroupNorm(keras.layers.Layer):
+    """Zero mean and unit variance over all of time and a group of neighbouring channels."""
+
+    def __init__(self, width: int, name: str) -> None:
+        super().__init__(name=name, autocast=False)
+        self._width, self._groups = width, groups_of(width)
+
+    def build(self, _shape: Any = None) -> None:
+        """Scale 1 and shift 0."""
+        shape = (self._width,)
+        self.gamma = self.add_weight(shape=shape, initializer="ones", name="gamma", autocast=False)
+        self.beta = self.add_weight(shape=shape, initializer="zeros", name="beta", autocast=False)
+
+    def call(self, x_BTD: tf.Tensor) -> tf.Tensor:
+        """In the layer's compute type."""
+        wide = tf.cast(x_BTD, tf.float32)
+        centred = wide - self._over_group(tf.reduce_mean(wide, 1, keepdims=True))
+        variance_B1D = self._over_group(tf.reduce_mean(tf.square(centred), 1, keepdims=True))
+        scale_B1D = tf.math.rsqrt(variance_B1D + EPSILON) * self.gamma
+        return tf.cast(centred * scale_B1D + self.beta, self.compute_dtype)
+
+    def _over_group(self, x_B1D: tf.Tensor) -> tf.Tensor:
+        """Every channel's value becomes the mean of its group's."""
+        size = self._width // self._groups
+        x_BGS = tf.reshape(x_B1D, [-1, self._groups, size])
+        mean_BGS = tf.repeat(tf.reduce_mean(x_BGS, 2, keepdims=True), size, 2)
+        return tf.reshape(mean_BGS, [-1, 1, self._width])
+
+
+def groups_of(width: int) -> int:
+    """The reference's rule: 32, fewer for narrow layers, halved until they divide the width."""
+    groups = 8 if width <= 16 else 16 if width <= 64 else 32
+    while width % groups:
+        groups //= 2
+    return groups

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from myxtts.audio import size_of
+
 Precision = str
 """A Keras dtype policy: "float32", "mixed_bfloat16", "mixed_float16"."""
 
@@ -44,8 +46,4 @@ def _build_inner(whole: keras.layers.Layer) -> None:
 
 def size_of_leading(x_NI: tf.Tensor) -> list[Any]:
     """All axes but the last, as numbers where they are known."""
-    known = x_NI.shape.as_list()[:-1]
-    if None not in known:
-        return [int(n) for n in known]
-    asked = tf.shape(x_NI)
-    return [asked[axis] if n is None else n for axis, n in enumerate(known)]
+    return [size_of(x_NI, axis) for axis in range(len(x_NI.shape) - 1)]
