@@ -23,7 +23,7 @@ class CodecPass(NamedTuple):
     reconstruction: tf.Tensor
     """float32 scalar: mean squared error of the mel."""
     commitment: tf.Tensor
-    """float32 scalar: mean squared distance from the chosen codes; its gradient is the encoder's."""
+    """float32 scalar: mean squared distance from the chosen codes; the encoder has its gradient."""
     codes_BN: tf.Tensor
     vectors_BNC: tf.Tensor
     """float32: what chose the codes."""

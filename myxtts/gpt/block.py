@@ -30,7 +30,7 @@ class Block(Part):
     def call(
         self, x_BSD: tf.Tensor, seen_BS: tf.Tensor | None = None, dropout: Dropout | None = None
     ) -> tf.Tensor:
-        """(B, S, D)"""
+        """(B, S, D)."""
         if not self._recompute:
             return self._whole(x_BSD, seen_BS, dropout)
         return tf.recompute_grad(lambda x: self._whole(x, seen_BS, dropout))(x_BSD)

@@ -45,14 +45,14 @@ def _hidden(score_BHTS: tf.Tensor, seen_BS: tf.Tensor | None, *, causal: bool) -
 
 
 def split_heads(x_BTX: tf.Tensor, heads: int) -> tf.Tensor:
-    """(B, H, T, C)"""
+    """To (B, H, T, C)."""
     shape = tf.shape(x_BTX)
     x_BTHC = tf.reshape(x_BTX, [shape[0], shape[1], heads, x_BTX.shape[-1] // heads])
     return tf.transpose(x_BTHC, [0, 2, 1, 3])
 
 
 def merge_heads(x_BHTC: tf.Tensor) -> tf.Tensor:
-    """(B, T, X)"""
+    """Back to (B, T, X)."""
     shape = tf.shape(x_BHTC)
     x_BTHC = tf.transpose(x_BHTC, [0, 2, 1, 3])
     return tf.reshape(x_BTHC, [shape[0], shape[2], x_BHTC.shape[1] * x_BHTC.shape[3]])
