@@ -1,0 +1,6 @@
+"""The speaker encoder that hears whose voice a clip is in, and the voice made of several clips."""
+
+from myxtts.speaker.network import Speaker
+from myxtts.speaker.voice import REFERENCE_PEAK, REFERENCE_SECONDS, reference_sound, voice_vector
+
+__all__ = ["REFERENCE_PEAK", "REFERENCE_SECONDS", "Speaker", "reference_sound", "voice_vector"]
