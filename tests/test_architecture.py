@@ -16,6 +16,7 @@ ROWS = (
     ("validate", "profile"),
     ("rehearsal",),
     ("importer",),
+    ("model_folder",),
     ("gpt",),
     ("conditioning", "codec", "vocoder", "speaker"),
     ("layers", "weights"),

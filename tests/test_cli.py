@@ -21,6 +21,8 @@ COMMANDS = [
     ["trace"],
     ["prepare"],
     ["demo-corpus"],
+    ["import"],
+    ["export"],
     ["text"],
     ["config"],
     ["config", "show"],

@@ -128,6 +128,33 @@ def demo_corpus(
     make_corpus(out, clips or CLIPS, seed, _say)
 
 
+@app.command("import")
+def import_(
+    files: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder with model.pth, config.json, vocab.json.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to make: the model's own.")],
+) -> None:
+    """Turns the downloaded files of XTTS-v2 into a model's folder; runs nothing of them."""
+    from myxtts.importer.reading import import_model  # noqa: PLC0415
+
+    import_model(files, out, _say)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="A model's folder.")],
+    out: Annotated[Path, typer.Option(help="Folder to make.")],
+    pth: Annotated[
+        bool, typer.Option("--pth", help="Writes .pth files, as torch.load reads them.")
+    ] = False,
+) -> None:
+    """Writes a model's weights under the reference's names, so that it can load them."""
+    from myxtts.importer.writing import export_model  # noqa: PLC0415
+
+    export_model(model, out, _say, pth=pth)
+
+
 @app.command()
 def text(
     words: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be spoken.")],
