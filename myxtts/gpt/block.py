@@ -5,7 +5,16 @@ Legend: B batch, S positions, D width, H heads, C numbers for each head.
 
 import tensorflow as tf
 
-from myxtts.layers import Dropout, LayerNorm, Linear, Part, attend, merge_heads, split_heads
+from myxtts.layers import (
+    Dropout,
+    Form,
+    LayerNorm,
+    Linear,
+    Part,
+    attend,
+    merge_heads,
+    split_heads,
+)
 
 START = 0.02
 
@@ -14,10 +23,17 @@ class Block(Part):
     """GPT-2's: norms before, tanh's gelu, dropout on both results."""
 
     def __init__(
-        self, width: int, heads: int, blocks: int, name: str, *, recompute: bool = False
+        self,
+        width: int,
+        heads: int,
+        blocks: int,
+        name: str,
+        *,
+        recompute: bool = False,
+        form: Form = "auto",
     ) -> None:
         super().__init__(name)
-        self._heads, self._recompute = heads, recompute
+        self._heads, self._recompute, self._form = heads, recompute, form
         # So many results are added up, two from each block, and their sum keeps its size.
         last = START * (2 * blocks) ** -0.5
         self.attention_norm = LayerNorm(width, "attention_norm")
@@ -50,7 +66,9 @@ class Block(Part):
         """Of each position to itself and those before it."""
         qkv_BSX = self.qkv(self.attention_norm(x_BSD))
         query, key, value = (split_heads(x, self._heads) for x in tf.split(qkv_BSX, 3, axis=-1))
-        heard_BHSC = attend(query, key, value, seen_BS=seen_BS, causal=True, dropout=dropout)
+        heard_BHSC = attend(
+            query, key, value, seen_BS=seen_BS, causal=True, dropout=dropout, form=self._form
+        )
         return self.out(merge_heads(heard_BHSC))
 
     def mlp(self, x_BSD: tf.Tensor) -> tf.Tensor:

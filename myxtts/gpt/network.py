@@ -13,7 +13,7 @@ from myxtts.conditioning import Conditioning, Perceiver
 from myxtts.config import GptConfig
 from myxtts.gpt.block import Block
 from myxtts.gpt.sequence import Sequence
-from myxtts.layers import Dropout, LayerNorm, Linear, Network, Precision, Table
+from myxtts.layers import Dropout, Form, LayerNorm, Linear, Network, Precision, Table
 
 TOKEN_START = 1.0
 POSITION_START = 0.02
@@ -29,10 +29,18 @@ class Logits(NamedTuple):
 
 
 class Gpt(Network):
-    """XTTS's GPT; `recompute` keeps no block's inner tensors for the backward pass."""
+    """XTTS's GPT; `recompute` keeps no block's inner tensors for the backward pass.
+
+    `form` is that of the blocks' attention.
+    """
 
     def __init__(
-        self, config: GptConfig, precision: Precision = "float32", *, recompute: bool = False
+        self,
+        config: GptConfig,
+        precision: Precision = "float32",
+        *,
+        recompute: bool = False,
+        form: Form = "auto",
     ) -> None:
         super().__init__("gpt")
         self.config = config
@@ -48,7 +56,7 @@ class Gpt(Network):
             config.max_audio_tokens + AUDIO_ENDS, width, "audio_positions", POSITION_START
         )
         self.blocks = [
-            Block(width, config.heads, config.layers, f"block_{n}", recompute=recompute)
+            Block(width, config.heads, config.layers, f"block_{n}", recompute=recompute, form=form)
             for n in range(config.layers)
         ]
         self.last_norm = LayerNorm(width, "last_norm")

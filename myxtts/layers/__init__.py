@@ -1,6 +1,6 @@
 """What the parts of the network are built of."""
 
-from myxtts.layers.attention import attend, merge_heads, split_heads
+from myxtts.layers.attention import Form, attend, merge_heads, split_heads
 from myxtts.layers.convolution import Convolution, convolve
 from myxtts.layers.dropout import Dropout
 from myxtts.layers.linear import Linear, Table, starts
@@ -11,6 +11,7 @@ from myxtts.layers.part import Network, Part, Precision, size_of_leading
 __all__ = [
     "Convolution",
     "Dropout",
+    "Form",
     "GroupNorm",
     "LayerNorm",
     "Linear",

@@ -1,16 +1,28 @@
 """Attention: each query's mean of the values, weighted by how well the keys fit.
 
+Two forms give the same numbers: the plain one keeps every score for the backward pass, the other
+(blocks.py) never has more than a block of them.
+
 Legend: B batch, H heads, T queries, S keys, C numbers for each head, X all heads' numbers.
 """
 
+from typing import Literal
+
 import tensorflow as tf
 
+from myxtts.layers.blocks import UNSEEN, attend_in_blocks
 from myxtts.layers.dropout import Dropout
 
-UNSEEN = -1e30  # Finite, so that a row without any key has no NaN.
+Form = Literal["auto", "plain", "blocks"]
+"""How attention is computed; auto takes blocks from LARGE on."""
+
+LARGE = 1024 * 1024
+"""Queries times keys. On two CPU cores blocks take 0.8 of the plain form's time from here on where
+each position sees those before it (benchmarks/attention.py), 1.3 of it below; a GPU will want
+to measure again."""
 
 
-def attend(
+def attend(  # noqa: PLR0913
     query_BHTC: tf.Tensor,
     key_BHSC: tf.Tensor,
     value_BHSC: tf.Tensor,
@@ -18,8 +30,17 @@ def attend(
     seen_BS: tf.Tensor | None = None,
     causal: bool = False,
     dropout: Dropout | None = None,
+    form: Form = "auto",
 ) -> tf.Tensor:
-    """(B, H, T, C); each query must see a key."""
+    """(B, H, T, C); each query must see a key, and queries are as many as keys if it is causal.
+
+    "auto" decides when the graph is traced, and takes a length unknown by then for a long one.
+    Under dropout the forms drop different weights, each always the same ones for a key.
+    """
+    if form == "blocks" or (form == "auto" and _is_large(query_BHTC, key_BHSC)):
+        return attend_in_blocks(
+            query_BHTC, key_BHSC, value_BHSC, seen_BS=seen_BS, causal=causal, dropout=dropout
+        )
     scale = query_BHTC.shape[-1] ** -0.5
     score_BHTS = tf.matmul(query_BHTC * scale, key_BHSC, transpose_b=True)
     bias = _hidden(score_BHTS, seen_BS, causal=causal)
@@ -30,6 +51,11 @@ def attend(
     if dropout is not None:
         weight_BHTS = dropout(weight_BHTS)
     return tf.matmul(weight_BHTS, value_BHSC)
+
+
+def _is_large(query_BHTC: tf.Tensor, key_BHSC: tf.Tensor) -> bool:
+    queries, keys = query_BHTC.shape[2], key_BHSC.shape[2]
+    return queries is None or keys is None or queries * keys >= LARGE
 
 
 def _hidden(score_BHTS: tf.Tensor, seen_BS: tf.Tensor | None, *, causal: bool) -> tf.Tensor | None:
