@@ -21,7 +21,7 @@ ROWS = (
     ("conditioning", "codec", "vocoder", "speaker"),
     ("layers", "weights"),
     ("clips", "noise", "features"),
-    ("run",),
+    ("run", "checkpoint"),
     ("pipeline",),
     ("reader",),
     ("plan",),
