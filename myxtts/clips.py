@@ -3,7 +3,7 @@
 This is the only module that knows prepare, text, plan and reader together.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,11 @@ class ClipSound:
         self, device: str, steps: int, recorder: Recorder
     ) -> AbstractContextManager[Iterator[Batch]]:
         """Batches for so many steps, from the first."""
-        return nullcontext(read_batches(self.reader, range(steps), self.settings, device, recorder))
+        return nullcontext(self.read(device, range(steps), recorder))
+
+    def read(self, device: str, numbers: range, recorder: Recorder) -> Iterator[Batch]:
+        """The batches with these numbers."""
+        return read_batches(self.reader, numbers, self.settings, device, recorder)
 
 
 @dataclass(frozen=True)
@@ -91,24 +95,60 @@ def prepare_clips(data: Path, config: Config, vocabulary: Vocabulary | None, say
     return prepare(Order(data, out, config.data, vocabulary=vocabulary), say)
 
 
+@dataclass(frozen=True)
+class Part:
+    """The clips that are put to one use: to learn from, or to judge."""
+
+    name: str
+    manifest: Manifest
+    rows: NDArray[np.intp]
+    """Where they stand in the manifest."""
+
+    def texts(self, settings: TextConfig) -> Iterator[tuple[str, str]]:
+        """Each clip's cleaned text, and its language."""
+        texts, languages = (self.manifest.column(name)[self.rows] for name in ("text", "language"))
+        for text, language in zip(texts, languages, strict=True):
+            yield clean_text(text, language, settings), language
+
+
+def find_parts(config: Config, vocabulary: Vocabulary | None, say: Say) -> tuple[Part, Part]:
+    """The clips to learn from and those to judge: others that are named, or some held out."""
+    manifest = prepare_clips(_training_data(config), config, vocabulary, say)
+    held = held_out(manifest.column("id").tolist(), config.data)
+    train = Part("train", manifest, np.flatnonzero(~held))
+    if config.data.val is None:
+        return train, Part("val", manifest, np.flatnonzero(held))
+    judges = prepare_clips(config.data.val, config, vocabulary, say)
+    return train, Part("val", judges, np.arange(len(judges.table)))
+
+
 def open_clips(config: Config, devices: int, say: Say) -> Reader:
     """What reads the training clips: those that are not held out to judge."""
-    data = config.data.train
-    if data is None:
-        raise UserError("no training clips are named", "name them: --train-data FOLDER")
     if config.data.use_tf_native_loading:
-        return _plan_and_tell(WavSource(_wav_files(data)), None, config, devices, say)
+        source = WavSource(_wav_files(_training_data(config)))
+        return _plan_and_tell(source, None, config, devices, say)
     vocabulary = open_vocabulary(config.text)
-    manifest = prepare_clips(data, config, vocabulary, say)
-    rows = np.flatnonzero(~held_out(manifest.column("id").tolist(), config.data))
-    if not len(rows):
+    train, _ = find_parts(config, vocabulary, say)
+    return open_part(train, vocabulary.tokenizer if vocabulary else None, config, devices, say)
+
+
+def open_part(
+    part: Part, tokenizer: Tokenizer | None, config: Config, devices: int, say: Say
+) -> Reader:
+    """What reads these clips, with their texts where there is something to encode them by."""
+    if not len(part.rows):
         raise UserError(
-            f"every clip of {data} is held out to judge",
+            f"every clip of {part.manifest.folder} is held out to judge",
             "hold out fewer: data.validation_share=0.01, or name others: --val-data FOLDER",
         )
-    source = ShardSource(_located(manifest, rows))
-    texts = _encoded(manifest, rows, vocabulary) if vocabulary else None
-    return _plan_and_tell(source, texts, config, devices, say)
+    texts = _encoded(part, tokenizer, config.text) if tokenizer else None
+    return _plan_and_tell(ShardSource(_located(part)), texts, config, devices, say)
+
+
+def _training_data(config: Config) -> Path:
+    if config.data.train is None:
+        raise UserError("no training clips are named", "name them: --train-data FOLDER")
+    return config.data.train
 
 
 def _plan_and_tell(
@@ -124,28 +164,21 @@ def _plan_and_tell(
     return Reader(source, plan, texts)
 
 
-def _located(manifest: Manifest, rows: NDArray[np.intp]) -> Clips:
-    columns = {name: manifest.column(name)[rows] for name in ("id", "shard", "offset", "samples")}
+def _located(part: Part) -> Clips:
+    names = ("id", "shard", "offset", "samples")
+    columns = {name: part.manifest.column(name)[part.rows] for name in names}
     return Clips(
         ids=columns["id"].tolist(),
         shard=columns["shard"],
         offset=columns["offset"],
         samples=columns["samples"],
-        shards=manifest.shard_paths,
+        shards=part.manifest.shard_paths,
         grain=GRAIN,
     )
 
 
-def _encoded(manifest: Manifest, rows: NDArray[np.intp], vocabulary: TokenVocabulary) -> Texts:
-    pairs = zip(manifest.column("text")[rows], manifest.column("language")[rows], strict=True)
-    return _joined(
-        vocabulary.tokenizer.encode(clean_text(text, language, vocabulary.settings), language)
-        for text, language in pairs
-    )
-
-
-def _joined(texts: Iterable[list[int]]) -> Texts:
-    each = [np.array(ids, np.int32) for ids in texts]
+def _encoded(part: Part, tokenizer: Tokenizer, settings: TextConfig) -> Texts:
+    each = [np.array(tokenizer.encode(*pair), np.int32) for pair in part.texts(settings)]
     splits = np.concatenate([[0], np.cumsum([len(ids) for ids in each])]).astype(np.int64)
     return Texts(np.concatenate(each), splits)
 

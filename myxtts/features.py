@@ -5,12 +5,15 @@ Legend: B batch, S samples, T frames, M mels, C samples of a slice.
 
 from collections.abc import Callable
 
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from myxtts.audio import (
     augment,
     conditioning_mel,
     dvae_mel,
+    fixed_slices,
     frames_for_samples,
     random_slices,
     step_key,
@@ -27,20 +30,28 @@ Extract = Callable[[Tensors, tf.Tensor], Tensors]
 
 
 def feature_extractor(
-    data: DataConfig, seed: int, mel_stats_M: tf.Tensor | None = None, codec: Codec | None = None
+    data: DataConfig,
+    seed: int,
+    mel_stats_M: NDArray[np.float32] | None = None,
+    codec: Codec | None = None,
+    *,
+    judging: bool = False,
 ) -> Extract:
     """The body of the data device's program: the same batch number gives the same bits.
 
     Without `mel_stats_M` the mels are not divided. What the reader gave is handed on, except
-    the samples themselves.
+    the samples themselves. Clips that judge are not changed, and their slices are always the same.
     """
 
     def extract(tensors: Tensors, number: tf.Tensor) -> Tensors:
         key = step_key(seed, number)
-        stats_M = tf.ones([MELS]) if mel_stats_M is None else mel_stats_M
-        wave_BS = to_float(tensors["pcm"])
-        wave_BS, lengths_B = augment(wave_BS, tensors["samples"], key, data.augment)
-        slices = random_slices(wave_BS, lengths_B, key)
+        stats_M = tf.ones([MELS]) if mel_stats_M is None else tf.constant(mel_stats_M)
+        wave_BS, lengths_B = to_float(tensors["pcm"]), tensors["samples"]
+        if judging:
+            slices = fixed_slices(wave_BS, lengths_B)
+        else:
+            wave_BS, lengths_B = augment(wave_BS, lengths_B, key, data.augment)
+            slices = random_slices(wave_BS, lengths_B, key)
         mel_BTM = dvae_mel(wave_BS, stats_M, lengths_B)
         heard_B = slices.ends - slices.starts
         features = {name: value for name, value in tensors.items() if name != "pcm"}

@@ -26,6 +26,7 @@ from myxtts.pipeline import Feed, Program, extract, finish, is_on, move
 from myxtts.reader import clips_on_data_device
 from myxtts.run import Learned, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
+from myxtts.view.live import watch
 
 FRAMES_PER_TOKEN = 4
 
@@ -56,7 +57,10 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
     """Runs at most `steps` steps of the whole pipeline and gives the closed run with its books."""
     for line in pipeline_lines(config, plan):
         say(line)
-    with open_run(config, plan, sound.shapes) as run:
+    with (
+        watch(steps, 1, "rehearsal", say) as view,
+        open_run(config, plan, view, config.telemetry.runs, sound.shapes) as run,
+    ):
         learner = Learner(config.model, config.training, plan.models)
         body = feature_extractor(config.data, config.training.seed)
         features = Program(body, plan.data, jit=config.training.compile == "xla", name="extract")
@@ -70,7 +74,7 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
             ) as ahead,
             explicit_moves(),
         ):
-            wait_for_batches(ahead, config, plan, say)
+            wait_for_batches(ahead, config, plan, view.say)
             programs, traced = [features, *learner.programs], 0
             # The range comes first, so zip never draws a batch it will not use.
             for step, hands in zip(range(1, steps + 1), ahead, strict=False):
@@ -81,9 +85,9 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
                     batch = learned(hands, sound, compiled=traced > before)
                 run.queued(step, batch, results)
                 if step % config.training.log_every == 0:
-                    run.log(ahead, count_traces(programs), say)
+                    run.log(ahead, count_traces(programs))
             run.settle()
-            run.log(ahead, count_traces(programs), say)
+            run.log(ahead, count_traces(programs))
     return run
 
 

@@ -11,14 +11,15 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from myxtts.config import Config, to_yaml
-from myxtts.devices import DevicePlan, Say, open_nvml
+from myxtts.devices import DevicePlan, open_nvml
 from myxtts.errors import UserError
 from myxtts.pipeline import Feed, LateResults
 from myxtts.telemetry.alarms import Alarm, AlarmLimits, AlarmWatch, StepRecord
 from myxtts.telemetry.memory import free_memory, sample_memory, write_memory
 from myxtts.telemetry.record import Recorder, Span, open_recorder
 from myxtts.telemetry.steps import StepLedger, StepTimes
-from myxtts.telemetry.verdict import Verdict, judge, verdict_line
+from myxtts.telemetry.verdict import Verdict, judge
+from myxtts.view.live import View
 
 CONFIG_FILE = "config.yaml"
 KEPT_STEPS = 10_000
@@ -52,7 +53,9 @@ class Run:
         plan: DevicePlan,
         watch: AlarmWatch,
         nvml: ModuleType | None,
+        view: View,
     ) -> None:
+        self.view = view
         self.folder = folder
         self.recorder = recorder
         self.times: deque[StepTimes] = deque(maxlen=KEPT_STEPS)
@@ -92,23 +95,24 @@ class Run:
         for result in self._late.settle():
             self._book(result.step, result.values, result.at)
 
-    def log(self, ahead: Feed, traces: Mapping[str, int], say: Say) -> None:
-        """Says the newest finished step's figures, and every alarm that begins."""
+    def log(self, ahead: Feed, traces: Mapping[str, int]) -> Verdict | None:
+        """Shows the newest finished step's figures, and every alarm that begins."""
         with self.recorder.span("log"):
             window, self._window = self._window, []
             if not window:
-                return
-            step, verdict = window[-1].step, judge(window)
-            say(verdict_line(step, self.values, verdict, f"{ahead.waiting}/{ahead.depth}"))
-            write_memory(self.recorder, sample_memory(self._plan), self._plan, self._nvml)
-            self._look(window, traces, say)
+                return None
+            verdict, memory = judge(window), sample_memory(self._plan)
+            self.view.log(verdict, (ahead.waiting, ahead.depth), memory.used)
+            write_memory(self.recorder, memory, self._plan, self._nvml)
+            self._look(window, traces)
+            return verdict
 
     def verdict(self, warm_up: int = 0) -> Verdict | None:
         """The verdict on the whole run but its first steps, or None when nothing is left."""
         steady = [*self.times][warm_up:]
         return judge(steady) if steady else None
 
-    def _look(self, window: list[StepTimes], traces: Mapping[str, int], say: Say) -> None:
+    def _look(self, window: list[StepTimes], traces: Mapping[str, int]) -> None:
         free = free_memory(self._plan)
         for times in window:
             newest = times is window[-1]
@@ -122,12 +126,12 @@ class Run:
                 unusual=times.step in self._compiled,
             )
             for alarm in self._watch.feed(record):
-                self._raise(alarm, say)
+                self._raise(alarm)
         self._compiled.clear()
 
-    def _raise(self, alarm: Alarm, say: Say) -> None:
+    def _raise(self, alarm: Alarm) -> None:
         self.recorder.write({"kind": "alarm", "at": round(self.recorder.now(), 7), **vars(alarm)})
-        say(f"⚠ {alarm.name}: {alarm.message} → {alarm.flag}")
+        self.view.say(f"⚠ {alarm.name}: {alarm.message} → {alarm.flag}")
 
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
         batch = self._queued.pop(step)
@@ -138,6 +142,7 @@ class Run:
         self.times.append(times)
         self._window.append(times)
         self.values = values
+        self.view.steps([times], values)
         for name, value in values.items():
             if not math.isfinite(value):
                 raise NonFiniteError(
@@ -155,9 +160,11 @@ def beats(config: Config) -> dict[str, int]:
 
 
 @contextlib.contextmanager
-def open_run(config: Config, plan: DevicePlan, shapes: int = 1) -> Iterator[Run]:
-    """A new folder under `telemetry.runs`, and the books of one run whose batches have `shapes`."""
-    folder = _new_folder(config.telemetry.runs)
+def open_run(
+    config: Config, plan: DevicePlan, view: View, runs: Path, shapes: int = 1
+) -> Iterator[Run]:
+    """A new folder under `runs`, and the books of one run whose batches come in `shapes`."""
+    folder = new_folder(runs)
     (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
     limits = AlarmLimits(
         variation=config.telemetry.step_variation_limit,
@@ -172,10 +179,10 @@ def open_run(config: Config, plan: DevicePlan, shapes: int = 1) -> Iterator[Run]
         stack.callback(recorder.close)
         late = stack.enter_context(LateResults(config.telemetry.results_lag, recorder))
         nvml = stack.enter_context(open_nvml())
-        yield Run(folder, recorder, late, plan, AlarmWatch(limits), nvml)
+        yield Run(folder, recorder, late, plan, AlarmWatch(limits), nvml, view)
 
 
-def _new_folder(runs: Path) -> Path:
+def new_folder(runs: Path) -> Path:
     """A folder named by the time; two runs begun in one second get two folders."""
     name = time.strftime("%Y-%m-%d-%H%M%S")
     try:

@@ -33,12 +33,23 @@ STOPPED = 130
 
 @app.command()
 @takes(FILES, DEVICES, BATCHES, TRAINING)
-def train(given: Given) -> None:
-    """Trains on your clips, prepared on first use; without clips, on made-up ones."""
+def train(
+    given: Given,
+    resume: Annotated[
+        str | None, typer.Option(help="Run to go on with: auto for the newest, or its folder.")
+    ] = None,
+) -> None:
+    """Trains on your clips, prepared on first use: what is missing of codec and GPT, in order."""
+    from myxtts.train.resume import run_to_resume  # noqa: PLC0415
+
     config = given.config()
+    going_on = run_to_resume(resume, config.telemetry.runs, _say) if resume else None
+    if going_on:
+        config = given.config(going_on / "config.yaml")
     plan = _open(config)
-    _say("This version has no network yet: a stand-in learns, and no voice comes of it.")
-    _rehearse(config, plan, config.training.max_steps or REHEARSAL_STEPS)
+    from myxtts.train import train as run_training  # noqa: PLC0415
+
+    _say(f"trained: {run_training(config, plan, going_on, _say)}")
 
 
 @app.command()

@@ -69,6 +69,8 @@ BATCHES = (
 TRAINING = (
     Flag("--train-data", "data.train", Path, "Folder or list of clips to learn from."),
     Flag("--val-data", "data.val", Path, "Folder or list of clips that only judge."),
+    Flag("--stage", "training.stage", str, "dvae, gpt or vocoder; else those that are missing."),
+    Flag("--start-from", "training.start_from", Path, "Model folder to fine-tune."),
     Flag("--epochs", "training.epochs", int, "Passes over the clips."),
     Flag("--max-steps", "training.max_steps", int, "Steps after which the run ends."),
     Flag("--grad-accum", "training.gradient_accumulation_steps", int, "Batches in one update."),
@@ -92,11 +94,11 @@ class Given:
     settings: dict[str, Any] = field(default_factory=dict)
     overrides: tuple[str, ...] = ()
 
-    def config(self) -> "Config":
-        """The configuration that all layers give together."""
+    def config(self, file: Path | None = None) -> "Config":
+        """The configuration that all layers give together; a run's own file stands for others."""
         from myxtts.config import load_config  # noqa: PLC0415  It takes a third of `--help`.
 
-        file = self.file
+        file = file or self.file
         if file is None and GUIDES_FILE.is_file():
             file = GUIDES_FILE
             # Not to stdout: `config show` prints YAML there.

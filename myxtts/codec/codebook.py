@@ -81,13 +81,28 @@ def moved(
     state: CodebookState, vectors_NC: tf.Tensor, codes_N: tf.Tensor, decay: float = DECAY
 ) -> CodebookState:
     """The codebook after a step in which the vectors chose these codes."""
-    codes, width = state.vectors_KC.shape
-    vectors_VC = tf.reshape(tf.cast(vectors_NC, tf.float32), [-1, width])
+    return followed(state, *chosen(vectors_NC, codes_N, state.vectors_KC.shape[0]), decay)
+
+
+def chosen(
+    vectors_NC: tf.Tensor, codes_N: tf.Tensor, codes: int, weights_N: tf.Tensor | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """How many vectors chose each code, and their sum; weights of 0 leave vectors out."""
+    vectors_VC = tf.reshape(tf.cast(vectors_NC, tf.float32), [-1, vectors_NC.shape[-1]])
     # A product, not a scatter: a scatter on a GPU adds in another order each time.
     chosen_VK = tf.one_hot(tf.reshape(codes_N, [-1]), codes)
+    if weights_N is not None:
+        chosen_VK *= tf.reshape(weights_N, [-1, 1])
     sums_KC = tf.matmul(chosen_VK, tf.stop_gradient(vectors_VC), transpose_a=True)
-    counts_K = decay * state.counts_K + (1 - decay) * tf.reduce_sum(chosen_VK, 0)
+    return tf.reduce_sum(chosen_VK, 0), sums_KC
+
+
+def followed(
+    state: CodebookState, counts_K: tf.Tensor, sums_KC: tf.Tensor, decay: float = DECAY
+) -> CodebookState:
+    """The codebook after a step whose vectors have these counts and sums."""
+    counts_K = decay * state.counts_K + (1 - decay) * counts_K
     sums_KC = decay * state.sums_KC + (1 - decay) * sums_KC
-    total = tf.reduce_sum(counts_K)
+    total, codes = tf.reduce_sum(counts_K), state.vectors_KC.shape[0]
     smoothed_K = (counts_K + FEWEST) / (total + codes * FEWEST) * total
     return CodebookState(sums_KC / smoothed_K[:, None], counts_K, sums_KC)

@@ -5,7 +5,9 @@ Legend: B batch, T mel frames, M mel bands, N codes, C width of a code, D width 
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from myxtts.codec.codebook import Codebook
 from myxtts.config import CodecConfig
@@ -38,6 +40,13 @@ class Codec(Network):
         self.codebook = Codebook(config)
         self.decoder = Decoder(config)
         self.made(precision)
+
+    def expect(self, mean_M: NDArray[np.float32]) -> None:
+        """Fits the first and the last bias to the mels' mean, so that only what differs is learned."""
+        first, last = self.encoder.down[0], self.decoder.out
+        shift_D = tf.einsum("kmd,m->d", tf.convert_to_tensor(first.kernel), mean_M)
+        first.bias.assign_sub(shift_D)
+        last.bias.assign_add(mean_M)
 
     def encode(self, mel_BTM: tf.Tensor) -> tf.Tensor:
         """int32 (B, ceil(ceil(T / 2) / 2))."""

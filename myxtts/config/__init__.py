@@ -6,7 +6,14 @@ from myxtts.config.base import Settings
 from myxtts.config.court import CourtConfig
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
 from myxtts.config.load import differences, json_schema, load_config, to_yaml
-from myxtts.config.model import CodecConfig, GptConfig, ModelConfig, SpeakerConfig, VocoderConfig
+from myxtts.config.model import (
+    CodecConfig,
+    DiscriminatorConfig,
+    GptConfig,
+    ModelConfig,
+    SpeakerConfig,
+    VocoderConfig,
+)
 from myxtts.config.presets import PRESETS, SIZES
 from myxtts.config.problems import ConfigError
 from myxtts.config.settings import (
@@ -17,6 +24,12 @@ from myxtts.config.settings import (
     TelemetryConfig,
     TextConfig,
     TrainingConfig,
+)
+from myxtts.config.stages import (
+    DvaeStageConfig,
+    GptStageConfig,
+    StagesConfig,
+    VocoderStageConfig,
 )
 
 __all__ = [
@@ -31,15 +44,20 @@ __all__ = [
     "CourtConfig",
     "DataConfig",
     "DevicesConfig",
+    "DiscriminatorConfig",
+    "DvaeStageConfig",
     "GptConfig",
+    "GptStageConfig",
     "ModelConfig",
     "PipelineConfig",
     "Settings",
     "SpeakerConfig",
+    "StagesConfig",
     "TelemetryConfig",
     "TextConfig",
     "TrainingConfig",
     "VocoderConfig",
+    "VocoderStageConfig",
     "differences",
     "json_schema",
     "load_config",

@@ -19,6 +19,7 @@ from myxtts.config.base import (
 )
 from myxtts.config.court import CourtConfig
 from myxtts.config.model import ModelConfig
+from myxtts.config.stages import StagesConfig
 
 
 class DataConfig(Settings):
@@ -62,7 +63,9 @@ class TextConfig(Settings):
     """How a transcript becomes the text that is learnt and spoken."""
 
     vocabulary: Folder | None = None
-    """The tokenizer's vocab.json."""
+    """The tokenizer's vocab.json; left out, training from nothing makes one of its texts."""
+    vocabulary_size: Count = 2000
+    """Tokens, at most, of a vocabulary that training makes."""
     join_suffixes: bool = True
     """Persian: parts of a word written apart (کتاب ها, می روم) are joined by a half-space."""
     spell_latin: Literal["none", "capitals", "all"] = "none"
@@ -104,14 +107,28 @@ class PipelineConfig(Settings):
 class TrainingConfig(Settings):
     """How long and how fast the network learns."""
 
+    start_from: Folder | None = None
+    """Model folder to go on from: an import of XTTS-v2, or an earlier training's."""
     epochs: Count = 100
     """Passes over the training clips."""
     max_steps: Count | None = None
     """Steps after which a run ends even inside an epoch."""
-    lr: float = Field(default=1e-4, gt=0, le=1)
-    """AdamW's highest learning rate, per step; XTTS-v2's public fine-tuning used 5e-6."""
+    stage: Literal["dvae", "gpt", "vocoder"] | None = None
+    """Stage to train; left out, those that are missing, in their order."""
+    lr: Annotated[float, Field(gt=0, le=1)] | None = None
+    """AdamW's highest learning rate, per step; left out, the stage's own."""
+    schedule: Literal["cosine", "steps", "constant"] = "cosine"
+    """How the learning rate falls after the warm-up; steps halves it three times."""
+    warmup_steps: int = Field(default=100, ge=0, le=LARGEST)
+    """Updates in which the learning rate rises to its highest."""
+    lowest_lr_share: float = Field(default=0.05, ge=0, le=1)
+    """Share of the highest learning rate that a cosine ends at."""
     weight_decay: float = Field(default=0.01, ge=0, le=1)
     """AdamW's decay of weights; biases, norms and embeddings have none."""
+    clip_norm: float = Field(default=1.0, ge=0, le=1e6)
+    """Length to which longer gradients are cut; 0 cuts none."""
+    ema: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the old value in a moving average of the weights, which speaks; 0 keeps none."""
     gradient_accumulation_steps: Count = 1
     """Batches whose gradients are averaged into one update."""
     mixed_precision: bool = False
@@ -122,6 +139,14 @@ class TrainingConfig(Settings):
     """Computes activations again in the backward pass: less memory, slower steps."""
     log_every: Count = 10
     """Steps from one log line to the next."""
+    save_every: Count = 500
+    """Steps from one checkpoint to the next; the last step is always saved."""
+    keep: Count = 3
+    """Newest checkpoints that stay; the best one stays besides."""
+    validate_every: Count = 500
+    """Steps from one judging of held-out clips to the next; the last step is always judged."""
+    validation_batches: Count = 16
+    """Batches, at most, of held-out clips that each judging takes."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Start of every random number: weights, order, slices, dropout."""
 
@@ -154,6 +179,8 @@ class Config(Settings):
     """The network."""
     training: TrainingConfig = TrainingConfig()
     """The loop."""
+    stages: StagesConfig = StagesConfig()
+    """What each stage has of its own."""
     telemetry: TelemetryConfig = TelemetryConfig()
     """Logs and alarms."""
 

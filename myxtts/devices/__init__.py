@@ -6,6 +6,7 @@ from myxtts.devices.limits import optimal_limits
 from myxtts.devices.opening import (
     Say,
     allocator_bytes,
+    compute_capability,
     count_devices,
     explicit_moves,
     open_devices,
@@ -23,6 +24,7 @@ __all__ = [
     "Proof",
     "Say",
     "allocator_bytes",
+    "compute_capability",
     "count_devices",
     "explicit_moves",
     "list_gpus",

@@ -185,6 +185,20 @@ def allocator_bytes(device: str) -> tuple[int, int] | None:
     return int(info["current"]), int(info["peak"])
 
 
+def compute_capability(device: str) -> tuple[int, int] | None:
+    """A card's generation, as (8, 9); None on the CPU and for a card that does not say."""
+    import tensorflow as tf  # noqa: PLC0415
+
+    if "GPU" not in device:
+        return None
+    cards = tf.config.list_physical_devices("GPU")
+    place = int(device.rpartition(":")[2])
+    # Halves of one card are more devices than there are cards.
+    details = tf.config.experimental.get_device_details(cards[min(place, len(cards) - 1)])
+    found = details.get("compute_capability")
+    return (int(found[0]), int(found[1])) if found else None
+
+
 def count_devices(plan: DevicePlan) -> int:
     """How many devices of the plan's kind TensorFlow itself counts."""
     import tensorflow as tf  # noqa: PLC0415

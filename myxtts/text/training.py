@@ -16,12 +16,14 @@ Pair = tuple[str, str]
 RAREST = 2  # A pair seen once says nothing of the language.
 
 
-def train_vocabulary(texts: Iterable[str], size: int, languages: Sequence[str]) -> Vocabulary:
+def train_vocabulary(
+    texts: Iterable[str], size: int, languages: Sequence[str], *, at_most: bool = False
+) -> Vocabulary:
     """A vocabulary of cleaned texts; the same texts in any order give the same one."""
     tags = [find_language(code).vocabulary_tag for code in languages]
     special = list(dict.fromkeys([*SPECIAL, *tags]))
     empty = Vocabulary({token: number for number, token in enumerate(special)}, (), special)
-    return _grow(empty, texts, size)
+    return _grow(empty, texts, size, at_most=at_most)
 
 
 def extend_vocabulary(
@@ -41,7 +43,9 @@ def extend_vocabulary(
     return _grow(Vocabulary(tokens, old.merges, special), texts, size)
 
 
-def _grow(start: Vocabulary, texts: Iterable[str], size: int) -> Vocabulary:
+def _grow(
+    start: Vocabulary, texts: Iterable[str], size: int, *, at_most: bool = False
+) -> Vocabulary:
     words = _words(texts)
     if not words:
         raise UserError("there is no text to make a vocabulary of", "give cleaned transcripts")
@@ -56,7 +60,7 @@ def _grow(start: Vocabulary, texts: Iterable[str], size: int) -> Vocabulary:
     model = BPE(vocab=tokens, merges=merges, unk_token=UNKNOWN)
     corpus = _Corpus({word: [t.value for t in model.tokenize(word)] for word in words}, words)
     _learn(corpus, tokens, merges, size)
-    if (most := _next_id(tokens)) < size:
+    if (most := _next_id(tokens)) < size and not at_most:
         raise UserError(
             f"the texts give a vocabulary of {most}, not {size}",
             f"write a size of {most} or less, or give more text",

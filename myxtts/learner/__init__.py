@@ -1,0 +1,17 @@
+"""A step of learning on one device or several: gradients, their mean, the update."""
+
+from myxtts.learner.copies import At
+from myxtts.learner.learner import Hands, Learner, Settings, share_out
+from myxtts.learner.student import Lesson, Moment, Student, Variables
+
+__all__ = [
+    "At",
+    "Hands",
+    "Learner",
+    "Lesson",
+    "Moment",
+    "Settings",
+    "Student",
+    "Variables",
+    "share_out",
+]

@@ -1,0 +1,61 @@
+"""What a stage gives to the loop: features, students, habits; and what it is given to work with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from myxtts.config import TrainingConfig
+from myxtts.features import Extract
+from myxtts.layers import Precision
+from myxtts.learner import Student
+from myxtts.optimizer import Habits
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What is there before a stage begins."""
+
+    mel_stats_M: NDArray[np.float32]
+    """Each mel band's spread, which mels are divided by."""
+    mel_mean_M: NDArray[np.float32] | None = None
+    """Each band's mean after that, where the data was measured: a new codec starts from it."""
+    weights: Mapping[str, Path] = field(default_factory=dict)
+    """Files of the parts that are there: gpt, codec, vocoder, speaker."""
+
+
+class Stage(Protocol):
+    """One of dvae, gpt and vocoder."""
+
+    name: str
+    part: str
+    """Of the model's folder: what the stage makes."""
+
+    @property
+    def habits(self) -> Habits:
+        """How its optimizer works."""
+
+    def features(self, device: str, *, judging: bool = False) -> Extract:
+        """The body of a data device's program, with the frozen networks that it needs there."""
+
+    def student(self, device: str) -> Student:
+        """The networks that learn, on a model device."""
+
+
+def habits_of(training: TrainingConfig, betas: tuple[float, float], precision: Precision) -> Habits:
+    """What all stages have alike."""
+    return Habits(
+        betas=betas,
+        decay=training.weight_decay,
+        longest=training.clip_norm,
+        average=training.ema,
+        scaled=precision == "mixed_float16",
+    )
+
+
+def picked(features: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Only what the model device needs: the rest is neither computed nor moved."""
+    return {name: features[name] for name in names}

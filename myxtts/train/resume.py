@@ -1,0 +1,36 @@
+"""Which run goes on: the newest, or the one that is named."""
+
+from pathlib import Path
+
+from myxtts.devices import Say
+from myxtts.errors import UserError
+from myxtts.run import CONFIG_FILE
+
+AUTO = "auto"
+STAGES = ("dvae", "gpt", "vocoder")
+
+
+def run_to_resume(asked: str, runs: Path, say: Say) -> Path | None:
+    """The run's folder; None where `auto` finds none, so that the same command also begins."""
+    if asked == AUTO:
+        found = [folder for folder in _folders(runs) if is_run(folder)]
+        if not found:
+            say(f"--resume auto: {runs} holds no run; a new one begins")
+            return None
+        return max(found, key=lambda folder: (folder / CONFIG_FILE).stat().st_mtime_ns)
+    for folder in (Path(asked), *Path(asked).absolute().parents[:3]):
+        if is_run(folder):
+            return folder
+    raise UserError(
+        f"--resume {asked}: that is no run's folder, nor inside one",
+        f"name a folder under {runs}, or auto for the newest",
+    )
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a training began here: it has its settings and a stage's folder."""
+    return (folder / CONFIG_FILE).is_file() and any((folder / s).is_dir() for s in STAGES)
+
+
+def _folders(runs: Path) -> list[Path]:
+    return [path for path in runs.iterdir() if path.is_dir()] if runs.is_dir() else []

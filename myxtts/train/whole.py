@@ -1,0 +1,168 @@
+"""A training from clips to a model's folder: what is missing is made, stage after stage.
+
+A run's folder holds `model`, which grows part by part, and one folder for each stage with its
+checkpoints and, for each time it was started, its telemetry.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from myxtts.clips import ClipSound, Part, find_parts, open_part, open_vocabulary
+from myxtts.config import Config, ModelConfig, to_yaml
+from myxtts.devices import DevicePlan, Say
+from myxtts.learner import Learner
+from myxtts.mel_levels import measure_levels
+from myxtts.model_folder.files import (
+    MEL_STATS,
+    SETTINGS,
+    VOCABULARY,
+    open_model_folder,
+    read_arrays,
+    settings_text,
+)
+from myxtts.run import CONFIG_FILE, new_folder
+from myxtts.stages import DvaeStage, GptStage, Materials, Stage
+from myxtts.telemetry.record import Recorder
+from myxtts.text import Tokenizer, read_vocabulary, train_vocabulary, write_vocabulary
+from myxtts.text.vocabulary import START, STOP
+from myxtts.train.precision import precision_of
+from myxtts.train.session import arrays, train_stage
+from myxtts.train.supply import Supply
+
+MODEL = "model"
+LEVEL_CLIPS = 2000
+"""Clips, about, whose mels are measured: more say the same."""
+STAGES = {"dvae": DvaeStage, "gpt": GptStage}
+PARTS = {"dvae": "codec", "gpt": "gpt", "vocoder": "vocoder"}
+STATS, MEAN = "mel_stats", "mel_mean"
+
+
+def train(config: Config, plan: DevicePlan, going_on: Path | None, say: Say) -> Path:
+    """Trains what is missing, in a new folder or in that of the run that goes on; gives it."""
+    folder = going_on or _begun(config)
+    say(f"run: {folder}")
+    model = folder / MODEL
+    parts = find_parts(config, open_vocabulary(config.text), say)
+    config, tokenizer = _with_vocabulary(config, parts[0], model, say)
+    _measure(config, parts[0], plan, model)
+    for name in _missing(config, model):
+        _train(name, config, plan, folder, (parts, tokenizer), say)
+    return folder
+
+
+def _train(
+    name: str,
+    config: Config,
+    plan: DevicePlan,
+    folder: Path,
+    clips: tuple[tuple[Part, Part], Tokenizer],
+    say: Say,
+) -> None:
+    say(f"stage {name}")
+    parts, tokenizer = clips
+    stage = _stage(name, config, plan, folder / MODEL)
+    devices = len(plan.models)
+    readers = [open_part(p, tokenizer, config, devices, say) for p in parts if len(p.rows)]
+    depth = config.pipeline.depth
+    supplies = [
+        Supply(ClipSound(reader, config.data), stage, plan, depth, judging=judging)
+        for reader, judging in zip(readers, (False, True), strict=False)
+    ]
+    if len(supplies) < 2:
+        say("no clip is held out: nothing judges (data.validation_share, --val-data)")
+    pair = (supplies[0], supplies[1] if len(supplies) > 1 else None)
+    learner = train_stage(config, plan, stage, folder / name, pair, say)
+    file = folder / MODEL / f"{stage.part}.safetensors"
+    put(file, arrays(_finished(learner)))
+    say(f"{name}: {file}")
+
+
+def _finished(learner: Learner) -> dict[str, Any]:
+    """What speaks: the averaged weights where there are any, and the state with a network's name."""
+    weights = learner.averages or learner.state["weights"]
+    named = {name.partition("/")[2]: weight for name, weight in weights.items()}
+    return named | {name: v for name, v in learner.state["state"].items() if "/" in name}
+
+
+def _begun(config: Config) -> Path:
+    folder = new_folder(config.telemetry.runs)
+    (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
+    return folder
+
+
+def _with_vocabulary(config: Config, part: Part, model: Path, say: Say) -> tuple[Config, Tokenizer]:
+    """The run's own vocabulary, made of the training texts if none is named, and its size."""
+    file, model_config = model / VOCABULARY, config.model
+    model.mkdir(exist_ok=True)
+    if not file.is_file():
+        start = config.training.start_from
+        given = config.text.vocabulary or (open_model_folder(start).vocabulary if start else None)
+        if given is not None:
+            vocabulary = read_vocabulary(given)
+        else:
+            texts, languages = zip(*part.texts(config.text), strict=True)
+            tags = sorted(set(languages))
+            vocabulary = train_vocabulary(texts, config.text.vocabulary_size, tags, at_most=True)
+            say(f"vocabulary: {len(vocabulary)} tokens from {len(texts)} texts")
+        write_vocabulary(vocabulary, file)
+    vocabulary = read_vocabulary(file)
+    gpt = model_config.gpt.model_copy(
+        update={
+            "text_tokens": len(vocabulary),
+            "text_start": vocabulary.tokens[START],
+            "text_stop": vocabulary.tokens[STOP],
+        }
+    )
+    settled = ModelConfig(**{**dict(model_config), "gpt": gpt})
+    (model / SETTINGS).write_text(settings_text(settled), encoding="utf-8")
+    return config.model_copy(update={"model": settled}), Tokenizer(vocabulary)
+
+
+def _measure(config: Config, part: Part, plan: DevicePlan, model: Path) -> None:
+    """Writes the levels of the mels, from a model that is gone on from or from the clips."""
+    file = model / MEL_STATS
+    if file.is_file():
+        return
+    if config.training.start_from:
+        stats = {STATS: open_model_folder(config.training.start_from).mel_stats()}
+    else:
+        reader = open_part(part, None, config, 1, lambda _line: None)
+        batches = max(1, LEVEL_CLIPS // max(reader.plan.rows))
+        numbers = range(min(reader.plan.batches_per_epoch, batches))
+        sound = ClipSound(reader, config.data)
+        levels = measure_levels(sound.read(plan.data, numbers, Recorder()), plan.data)
+        stats = {STATS: levels.spread_M, MEAN: levels.mean_M}
+    put(file, stats)
+
+
+def _missing(config: Config, model: Path) -> list[str]:
+    """The stages to train: the one that is asked for, or the codec and the GPT if not yet there."""
+    if config.training.stage:
+        return [config.training.stage]
+    return [name for name in STAGES if not (model / f"{PARTS[name]}.safetensors").is_file()]
+
+
+def _stage(name: str, config: Config, plan: DevicePlan, model: Path) -> Stage:
+    levels = model / MEL_STATS
+    (stats,) = read_arrays(levels, [STATS])
+    mean = None if config.training.start_from else read_arrays(levels, [MEAN])[0]
+    files = {p: f for p in PARTS.values() if (f := model / f"{p}.safetensors").is_file()}
+    materials = Materials(stats, mean, files)
+    return STAGES[name](config, materials, precision_of(config.training, plan))
+
+
+def put(file: Path, content: Mapping[str, Any]) -> None:
+    """Writes arrays to a file that is whole or not there."""
+    beside = file.with_name(f".{file.name}.partial-{os.getpid()}")
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in content.items()}, beside)
+        with beside.open("rb") as handle:
+            os.fsync(handle.fileno())
+        beside.rename(file)
+    finally:
+        beside.unlink(missing_ok=True)
