@@ -31,6 +31,7 @@ ROWS = (
     ("text",),
     ("languages",),
     ("batch", "audio"),
+    ("view",),
     ("telemetry",),
     ("devices",),
     ("config",),

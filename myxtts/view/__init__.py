@@ -1,0 +1,1 @@
+"""What a user sees while something runs: a live region, plain lines, and TensorBoard."""
