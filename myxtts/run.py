@@ -142,6 +142,7 @@ class Run:
         self.times.append(times)
         self._window.append(times)
         self.values = values
+        self.recorder.write({"kind": "results", "step": step, "values": values})
         self.view.steps([times], values)
         for name, value in values.items():
             if not math.isfinite(value):

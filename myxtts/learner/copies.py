@@ -131,10 +131,13 @@ class Copy:
 
         # An overflow leaves every weight as it was; without a loss scale the run then ends.
         tf.cond(finite, move, lambda: tf.zeros([]))
-        if self.scale.on:
-            self.scale.heed(finite)
         owned = {name: tf.convert_to_tensor(self.weights[name]) for name in found.gradients}
-        return owned, {"gradient_norm": total}
+        if not self.scale.on:
+            return owned, {"gradient_norm": total}
+        # With a loss scale an overflow is no fault of the run's: it is counted, not told as one.
+        self.scale.heed(finite)
+        skipped = 1 - tf.cast(finite, tf.float32)
+        return owned, {"gradient_norm": tf.where(finite, total, 0.0), "skipped": skipped}
 
     def _take_over(self, values: Named) -> None:
         for name, value in values.items():

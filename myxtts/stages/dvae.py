@@ -64,13 +64,12 @@ class DvaeStage:
         """The codec, from what is there or from random numbers fit to the data's mean."""
         with tf.device(device):
             codec = Codec(self._config.model.codec, self._precision)
-            known = "codec" in self._materials.weights
-            if known:
-                load_weights(codec, self._materials.weights["codec"])
-            else:
+            settings, start = self._config.stages.dvae, self._materials.start
+            if start:
+                load_weights(codec, start)
+            elif self._materials.mel_mean_M is not None:
                 codec.expect(self._materials.mel_mean_M)
-            settings = self._config.stages.dvae
-            plain = 0 if known else settings.plain_steps
+            plain = 0 if start else settings.plain_steps
             return DvaeStudent(codec, settings, plain)
 
 

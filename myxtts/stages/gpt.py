@@ -63,8 +63,8 @@ class GptStage:
                 self._precision,
                 recompute=self._config.training.recompute,
             )
-            if "gpt" in self._materials.weights:
-                load_weights(gpt, self._materials.weights["gpt"])
+            if self._materials.start:
+                load_weights(gpt, self._materials.start)
         return GptStudent(gpt, self._config)
 
 

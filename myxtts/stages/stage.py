@@ -24,7 +24,9 @@ class Materials:
     mel_mean_M: NDArray[np.float32] | None = None
     """Each band's mean after that, where the data was measured: a new codec starts from it."""
     weights: Mapping[str, Path] = field(default_factory=dict)
-    """Files of the parts that are there: gpt, codec, vocoder, speaker."""
+    """Files of the parts that are finished and stay as they are: codec, gpt, speaker."""
+    start: Path | None = None
+    """File that the stage's own part starts from; left out, from random numbers."""
 
 
 class Stage(Protocol):

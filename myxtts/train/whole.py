@@ -5,12 +5,13 @@ checkpoints and, for each time it was started, its telemetry.
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from myxtts.clips import ClipSound, Part, find_parts, open_part, open_vocabulary
 from myxtts.config import Config, ModelConfig, to_yaml
@@ -19,10 +20,12 @@ from myxtts.learner import Learner
 from myxtts.mel_levels import measure_levels
 from myxtts.model_folder.files import (
     MEL_STATS,
+    REFERENCE,
+    REFERENCE_SETTINGS,
     SETTINGS,
     VOCABULARY,
+    VOICES,
     open_model_folder,
-    read_arrays,
     settings_text,
 )
 from myxtts.run import CONFIG_FILE, new_folder
@@ -39,6 +42,8 @@ LEVEL_CLIPS = 2000
 """Clips, about, whose mels are measured: more say the same."""
 STAGES = {"dvae": DvaeStage, "gpt": GptStage}
 PARTS = {"dvae": "codec", "gpt": "gpt", "vocoder": "vocoder"}
+KEPT = ("codec", "gpt", "vocoder", "speaker")
+BESIDE = (MEL_STATS, VOICES, REFERENCE, REFERENCE_SETTINGS)
 STATS, MEAN = "mel_stats", "mel_mean"
 
 
@@ -83,22 +88,30 @@ def _train(
 
 
 def _finished(learner: Learner) -> dict[str, Any]:
-    """What speaks: the averaged weights where there are any, and the state with a network's name."""
+    """What speaks: the averaged weights where there are any, and the state of the network."""
     weights = learner.averages or learner.state["weights"]
     named = {name.partition("/")[2]: weight for name, weight in weights.items()}
     return named | {name: v for name, v in learner.state["state"].items() if "/" in name}
 
 
 def _begun(config: Config) -> Path:
+    """A folder with the settings and, when a model is gone on from, its other parts."""
     folder = new_folder(config.telemetry.runs)
     (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
+    (folder / MODEL).mkdir()
+    if config.training.start_from:
+        given = open_model_folder(config.training.start_from)
+        own = PARTS[config.training.stage or "gpt"]
+        kept = [given.file_of(part) for part in KEPT if part != own and given.has(part)]
+        kept += [file for name in BESIDE if (file := given.path / name).is_file()]
+        for file in kept:
+            shutil.copyfile(file, folder / MODEL / file.name)
     return folder
 
 
 def _with_vocabulary(config: Config, part: Part, model: Path, say: Say) -> tuple[Config, Tokenizer]:
     """The run's own vocabulary, made of the training texts if none is named, and its size."""
     file, model_config = model / VOCABULARY, config.model
-    model.mkdir(exist_ok=True)
     if not file.is_file():
         start = config.training.start_from
         given = config.text.vocabulary or (open_model_folder(start).vocabulary if start else None)
@@ -124,20 +137,16 @@ def _with_vocabulary(config: Config, part: Part, model: Path, say: Say) -> tuple
 
 
 def _measure(config: Config, part: Part, plan: DevicePlan, model: Path) -> None:
-    """Writes the levels of the mels, from a model that is gone on from or from the clips."""
+    """Writes the levels of the clips' mels; a model that is gone on from brings its own."""
     file = model / MEL_STATS
     if file.is_file():
         return
-    if config.training.start_from:
-        stats = {STATS: open_model_folder(config.training.start_from).mel_stats()}
-    else:
-        reader = open_part(part, None, config, 1, lambda _line: None)
-        batches = max(1, LEVEL_CLIPS // max(reader.plan.rows))
-        numbers = range(min(reader.plan.batches_per_epoch, batches))
-        sound = ClipSound(reader, config.data)
-        levels = measure_levels(sound.read(plan.data, numbers, Recorder()), plan.data)
-        stats = {STATS: levels.spread_M, MEAN: levels.mean_M}
-    put(file, stats)
+    reader = open_part(part, None, config, 1, lambda _line: None)
+    batches = max(1, LEVEL_CLIPS // max(reader.plan.rows))
+    numbers = range(min(reader.plan.batches_per_epoch, batches))
+    sound = ClipSound(reader, config.data)
+    levels = measure_levels(sound.read(plan.data, numbers, Recorder()), plan.data)
+    put(file, {STATS: levels.spread_M, MEAN: levels.mean_M})
 
 
 def _missing(config: Config, model: Path) -> list[str]:
@@ -148,11 +157,14 @@ def _missing(config: Config, model: Path) -> list[str]:
 
 
 def _stage(name: str, config: Config, plan: DevicePlan, model: Path) -> Stage:
-    levels = model / MEL_STATS
-    (stats,) = read_arrays(levels, [STATS])
-    mean = None if config.training.start_from else read_arrays(levels, [MEAN])[0]
-    files = {p: f for p in PARTS.values() if (f := model / f"{p}.safetensors").is_file()}
-    materials = Materials(stats, mean, files)
+    levels = load_file(model / MEL_STATS)
+    own = PARTS[name]
+    files = {p: f for p in KEPT if p != own and (f := model / f"{p}.safetensors").is_file()}
+    start = None
+    if config.training.start_from:
+        given = open_model_folder(config.training.start_from)
+        start = given.file_of(own) if given.has(own) else None
+    materials = Materials(levels[STATS], levels.get(MEAN), files, start)
     return STAGES[name](config, materials, precision_of(config.training, plan))
 
 
