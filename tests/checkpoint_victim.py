@@ -20,11 +20,12 @@ import myxtts.checkpoint
 from myxtts.checkpoint import Goal, State, Stored, newest, open_checkpoints
 
 ROOM = str(Path(myxtts.checkpoint.__file__).parent)
-LINES_OF_A_SAVE = 450
-"""About as many lines of the room run from one announced step to the next."""
-LONGEST_LIFE = 0.06
-"""Seconds; a save takes about five milliseconds."""
+LINES_OF_A_LIFE = 1700
+"""About as many lines of the room open a folder of three checkpoints and save twice."""
+LONGEST_DELAY = 0.02
+"""Seconds from an announcement to the death; a save takes about five milliseconds."""
 KEEP = 2
+ENDED = os.WEXITED | os.WNOHANG | os.WNOWAIT
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -90,28 +91,37 @@ def live(folder: Path, said: int, lines: int | None) -> None:
 
 
 def end_one_life(folder: Path, said: int, rng: random.Random) -> None:
-    """Begins a life and ends it, every other time from outside."""
+    """Begins a life and ends it, every other time from outside and after 0 to 3 more steps."""
     from_outside = rng.random() < 0.5
-    lines = None if from_outside else rng.randrange(1, 3 * LINES_OF_A_SAVE)
+    lines = None if from_outside else rng.randrange(1, LINES_OF_A_LIFE)
+    last, more, delay = announced(said), rng.randrange(4), rng.uniform(0, LONGEST_DELAY)
     child = os.fork()
     if child == 0:
         live(folder, said, lines)
     if from_outside:
-        time.sleep(rng.uniform(0, LONGEST_LIFE))
+        # Steps are waited for, not seconds: on a busy machine a life takes its time.
+        while announced(said) < last + more and os.waitid(os.P_PID, child, ENDED) is None:
+            time.sleep(0.001)
+        time.sleep(delay)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), f"the child ended by itself: {status}"
     assert os.WTERMSIG(status) == signal.SIGKILL
 
 
-def look(folder: Path, announced: int, truth: list[Arrays]) -> None:
+def announced(said: int) -> int:
+    """The announced step: a file of as many bytes, so that no kill can tear it."""
+    return os.fstat(said).st_size
+
+
+def look(folder: Path, least: int, truth: list[Arrays]) -> None:
     """What is there is whole, at least as new as was announced, and bit for bit what it was."""
     found = newest(folder, _raise) if folder.exists() else None
     if found is None:
-        assert announced == 0
+        assert least == 0
         return
     step = found.record.step
-    assert step >= announced
+    assert step >= least
     while len(truth) <= step:
         truth.append(stepped(truth[-1], len(truth)))
     for name, array in arrays_of(found).items():
@@ -125,7 +135,7 @@ def campaign(folder: Path, seed: int, deaths: int) -> None:
     checkpoints = folder / "checkpoints"
     for _ in range(deaths):
         end_one_life(checkpoints, said, rng)
-        look(checkpoints, os.fstat(said).st_size, truth)
+        look(checkpoints, announced(said), truth)
     reached = next(train(checkpoints, lambda step: os.ftruncate(said, step)))
     look(checkpoints, reached, truth)
     left = sorted(path.name for path in checkpoints.iterdir())

@@ -133,11 +133,11 @@ def test_a_run_that_saved_nothing_starts_anew(tmp_path: Path) -> None:
         find(tmp_path / "absent", pytest.fail)
 
 
-def test_a_path_may_be_any_of_five_things(tmp_path: Path) -> None:
-    folder = tmp_path / "runs" / "a" / "checkpoints"
+def test_a_path_may_be_any_of_seven_things(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "a" / "gpt" / "checkpoints"
     first, last = save_all(folder, state(1, loss=0.1), state(2, loss=0.2), goal=Goal("loss"))
     (tmp_path / "runs" / "b").mkdir()  # A run that was killed before its first save.
-    for path in (last.folder, folder, folder.parent, tmp_path / "runs"):
+    for path in (last.folder, *last.folder.parents[:4]):
         assert find(path, pytest.fail) == last
     assert find(folder / "best.json", pytest.fail) == first
     assert find(first.folder / "checkpoint.json", pytest.fail) == first

@@ -1,6 +1,7 @@
 """Which checkpoint to go on from: the newest that is whole, or the one that was named.
 
-A path may be one checkpoint, a folder of checkpoints, a run's folder, or a folder of runs.
+A path may be one checkpoint, a folder of checkpoints, or a folder of a stage, a run or of runs
+that has such folders in it.
 """
 
 import re
@@ -14,6 +15,8 @@ from myxtts.checkpoint.stored import Stored, open_stored
 
 CHECKPOINTS = "checkpoints"
 """The folder of a run that holds its checkpoints."""
+DEPTHS = ("", "*/", "*/*/")
+"""How far below a stage, a run or the folder of all runs its checkpoints lie."""
 _NAME = re.compile(r"step-[0-9]{8,}(-[0-9]+)?")
 
 Say = Callable[[str], None]
@@ -112,9 +115,8 @@ def _folders(path: Path) -> Iterator[Path]:
     """The folders of checkpoints at a path."""
     if not path.is_dir():
         return
-    if (path / CHECKPOINTS).is_dir():
-        yield path / CHECKPOINTS
-    elif path.name == CHECKPOINTS or any(_NAME.fullmatch(p.name) for p in path.iterdir()):
+    if path.name == CHECKPOINTS or any(_NAME.fullmatch(p.name) for p in path.iterdir()):
         yield path
-    else:
-        yield from (p / CHECKPOINTS for p in path.iterdir() if (p / CHECKPOINTS).is_dir())
+        return
+    for above in DEPTHS:
+        yield from (p for p in path.glob(above + CHECKPOINTS) if p.is_dir())
