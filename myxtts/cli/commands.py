@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from myxtts.cli.flags import BATCHES, DEVICES, FILES, PREPARING, TRAINING, Given, takes
+from myxtts.cli.output import checked_output
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def show_config(given: Given) -> None:
     """Prints every setting as YAML, as a run with the same arguments would have it."""
     from myxtts.config import to_yaml  # noqa: PLC0415
 
-    sys.stdout.write(to_yaml(given.config()))
+    _write(to_yaml(given.config()))
 
 
 @config_app.command("schema")
@@ -225,18 +226,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # None when the caller closed it.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=arguments, standalone_mode=True)
-    except SystemExit as end:
-        if end.code == STOPPED:  # Typer's own answer to Ctrl-C, given without a word.
-            sys.stderr.write("\nstopped\n")
-        return end.code if isinstance(end.code, int) else 1
+        with checked_output():
+            return _call(arguments)
     except UserError as error:
         return _tell(error)
     except MemoryError as error:
         return _tell(UserError(f"the host has no room: {error}", "a smaller --batch-size"))
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped\n")
-        return 130
+        return STOPPED
+
+
+def _call(arguments: Sequence[str] | None) -> int:
+    try:
+        app(args=arguments, standalone_mode=True)
+    except SystemExit as end:
+        if end.code == STOPPED:  # Typer's own answer to Ctrl-C, given without a word.
+            sys.stderr.write("\nstopped\n")
+        return end.code if isinstance(end.code, int) else 1
     return 0
 
 
@@ -266,7 +273,7 @@ def _open(config: "Config") -> "DevicePlan":
     open_devices(plan, _say)
     for proof in prove_devices(plan):
         _say(f"   {proof.role} device {proof.device} ran an op ({proof.name})")
-    if plan.arrangement == "split":
+    if len(plan.devices) > 1:
         _say("✅ Multi-GPU configuration completed successfully")
     idle = [gpu.index for gpu in gpus if gpu not in plan.gpus and not plan.emulated]
     if idle:
@@ -304,6 +311,10 @@ def _typed() -> list[str]:
 
 
 def _say(line: str) -> None:
+    _write(line + "\n")
+
+
+def _write(text: str) -> None:
     if sys.stdout is not None:
-        sys.stdout.write(line + "\n")
+        sys.stdout.write(text)
         sys.stdout.flush()
