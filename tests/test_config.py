@@ -169,6 +169,8 @@ def _homeless(path: Path) -> Path:
         ("vocoder: {width: 100}", "cannot be halved 4 times"),
         ("vocoder: {upsample_kernels: [16, 16, 4, 5]}", "longer by an even number"),
         ("vocoder: {residual_kernels: [3, 4]}", "even residual kernel"),
+        ("discriminator: {periods: [2, 3, 2]}", "a period is written twice"),
+        ("discriminator: {scale_width: 40}", "does not divide into 16 groups"),
         ("speaker: {blocks: [1]}", "write four of each"),
         ("speaker: {filters: [8, 8, 8, 9]}", "multiples of 8"),
     ],
@@ -335,7 +337,7 @@ def test_unknown_key_names_the_nearest_known_key(file: Path, text: str, meant: s
 def test_key_like_no_other_names_the_sections(file: Path) -> None:
     (problem,) = problems_of(file, "zzzzzzzzzz: 1")
     assert problem.endswith(
-        "the sections are data, text, devices, pipeline, model, training, telemetry"
+        "the sections are data, text, devices, pipeline, model, training, stages, telemetry"
     )
 
 

@@ -281,6 +281,8 @@ def test_big_is_the_released_xtts_v2() -> None:
             "width": 1024,
             "heads": 16,
             "text_tokens": 6681,
+            "text_start": 261,
+            "text_stop": 0,
             "max_text_tokens": 402,
             "audio_tokens": 1026,
             "max_audio_tokens": 605,
@@ -292,6 +294,13 @@ def test_big_is_the_released_xtts_v2() -> None:
             "upsample_kernels": (16, 16, 4, 4),
             "residual_kernels": (3, 7, 11),
             "residual_dilations": (1, 3, 5),
+        },
+        "discriminator": {
+            "periods": (2, 3, 5, 7, 11),
+            "period_width": 32,
+            "scales": 3,
+            "scale_width": 128,
+            "scale_groups": 16,
         },
         "speaker": {"width": 512, "filters": (32, 64, 128, 256), "blocks": (3, 4, 6, 3)},
     }

@@ -30,7 +30,7 @@ from myxtts.importer.reading import import_model
 from myxtts.importer.shapes import PREFIXES, rows
 from myxtts.importer.source import Weights
 from myxtts.importer.state import open_codec, open_mel_stats, open_model, open_voices
-from myxtts.importer.writing import export_model
+from myxtts.importer.writing import export_model, made_buffers
 from myxtts.model_folder.files import PARTS, ModelFolder, open_model_folder
 from myxtts.model_folder.networks import (
     load_codec,
@@ -286,6 +286,16 @@ def test_a_model_made_here_leaves_with_all_that_the_reference_stores(tmp_path: P
     written = json.loads((tmp_path / "back" / "config.json").read_text())["model_args"]
     assert (written["gpt_layers"], written["gpt_num_audio_tokens"]) == (1, 1026)
     assert import_model(tmp_path / "back", tmp_path / "again", silent).model.gpt == model.gpt
+
+
+def test_the_released_model_has_as_many_tensors_as_the_reference_says() -> None:
+    big = ModelConfig(size="big")
+    # XTTS.md §12: 426 under gpt., 536 under hifigan_decoder. with what is kept aside.
+    counts = {part: len(rows(part, big)) for part in PARTS}
+    buffers = dict(made_buffers(rows("speaker", big), big.codec.codes))
+    aside = sum(name.startswith("hifigan_decoder.") for name in buffers)
+    assert counts["gpt"] == 426
+    assert counts["vocoder"] + counts["speaker"] + aside == 536
 
 
 def test_learnt_weights_leave_with_the_rest_of_their_folder(

@@ -5,8 +5,15 @@ and inside tf.data. Knows nothing of devices.
 """
 
 from myxtts.audio.augment import augment
-from myxtts.audio.filters import CONDITIONING, CONDITIONING_V1, DVAE, SPEAKER, FrontEnd
-from myxtts.audio.keys import step_key
+from myxtts.audio.filters import (
+    CONDITIONING,
+    CONDITIONING_V1,
+    DVAE,
+    SPEAKER,
+    VOCODER,
+    FrontEnd,
+)
+from myxtts.audio.keys import Draw, below, step_key, uniform
 from myxtts.audio.lengths import (
     CODEC_HZ,
     HOP,
@@ -26,6 +33,7 @@ from myxtts.audio.mel import (
     mel_power,
     speaker_features,
     speaker_mel,
+    vocoder_mel,
 )
 from myxtts.audio.resample import resample
 from myxtts.audio.slices import Slices, fixed_slices, random_slices
@@ -40,10 +48,13 @@ __all__ = [
     "SAMPLES_PER_CODE",
     "SPEAKER",
     "SPEAKER_HZ",
+    "VOCODER",
     "VOCODER_HZ",
+    "Draw",
     "FrontEnd",
     "Slices",
     "augment",
+    "below",
     "codes_for_frames",
     "codes_for_samples",
     "conditioning_mel",
@@ -63,4 +74,6 @@ __all__ = [
     "speaker_mel",
     "step_key",
     "to_float",
+    "uniform",
+    "vocoder_mel",
 ]

@@ -35,6 +35,8 @@ CONDITIONING_V1 = FrontEnd(22050, fft=4096, window_length=4096, hop=1024, mels=8
 SPEAKER = FrontEnd(
     16000, fft=512, window_length=400, hop=160, mels=64, window="hamming", area_norm=False
 )
+VOCODER = FrontEnd(24000, fft=1024, window_length=1024, hop=256, mels=80, highest_hz=12000.0)
+"""Not the reference's: what the vocoder's sound is judged by while it learns."""
 
 
 @lru_cache

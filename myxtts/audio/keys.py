@@ -25,6 +25,9 @@ class Draw(IntEnum):
     NOISE = 8
     GAIN_ROWS = 9
     GAIN = 10
+    CROP_START = 11
+    VECTORS = 12
+    WINDOW_START = 13
 
 
 def step_key(seed: int | tf.Tensor, step: int | tf.Tensor) -> tf.Tensor:
@@ -39,6 +42,13 @@ def uniform(key: tf.Tensor, draw: Draw, shape: list[int | tf.Tensor]) -> tf.Tens
     inner = tf.random.fold_in(key, int(draw), alg=ALGORITHM)
     bits = tf.random.stateless_uniform(shape, inner, None, None, tf.int32, alg=ALGORITHM)
     return (tf.cast(bits // 2**8, tf.float32) + 2.0**23) * 2.0**-24
+
+
+def below(share_B: tf.Tensor, limit_B: int | tf.Tensor) -> tf.Tensor:
+    """A whole number from 0 to `limit_B - 1`, from a number from 0 up to 1."""
+    # The product may round up to the limit itself.
+    drawn_B = tf.cast(share_B * tf.cast(limit_B, tf.float32), tf.int32)
+    return tf.minimum(drawn_B, limit_B - 1)
 
 
 def normal(

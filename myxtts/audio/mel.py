@@ -9,7 +9,15 @@ Legend: B batch, S samples, T frames, W window, F bins, M mel bands.
 
 import tensorflow as tf
 
-from myxtts.audio.filters import CONDITIONING, DVAE, SPEAKER, FrontEnd, filterbank, window
+from myxtts.audio.filters import (
+    CONDITIONING,
+    DVAE,
+    SPEAKER,
+    VOCODER,
+    FrontEnd,
+    filterbank,
+    window,
+)
 from myxtts.audio.frames import frame, mirror_ends
 from myxtts.audio.lengths import frames_for_samples
 from myxtts.audio.waves import length_mask, mute_padding, size_of
@@ -39,6 +47,11 @@ def conditioning_mel(
 def speaker_mel(wave_BS: tf.Tensor, lengths_B: tf.Tensor | None = None) -> tf.Tensor:
     """Mel power for the speaker encoder, from 16 kHz, its high notes raised first."""
     return mel_power(emphasise(wave_BS, lengths_B), SPEAKER, lengths_B)
+
+
+def vocoder_mel(wave_BS: tf.Tensor) -> tf.Tensor:
+    """Natural log of the mel amplitude at 24 kHz: half of that of the power."""
+    return tf.math.log(tf.maximum(mel_power(wave_BS, VOCODER), QUIETEST**2)) / 2
 
 
 def speaker_features(power_BTM: tf.Tensor, frames_B: tf.Tensor | None = None) -> tf.Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from myxtts.audio.keys import Draw, uniform
+from myxtts.audio.keys import Draw, below, uniform
 from myxtts.audio.waves import length_mask, size_of
 
 SHORTEST = 66150
@@ -32,9 +32,9 @@ def random_slices(wave_BS: tf.Tensor, lengths_B: tf.Tensor, key: tf.Tensor) -> S
     """3 to 6 s from anywhere in each clip; half of a clip that is shorter than was drawn."""
     clips_B = tf.cast(lengths_B, tf.int32)
     rows = [size_of(wave_BS, 0)]
-    drawn_B = SHORTEST + _below(uniform(key, Draw.SLICE_LENGTH, rows), LONGEST - SHORTEST + 1)
+    drawn_B = SHORTEST + below(uniform(key, Draw.SLICE_LENGTH, rows), LONGEST - SHORTEST + 1)
     lengths_B = _half_if_short(drawn_B, clips_B)
-    starts_B = _below(uniform(key, Draw.SLICE_START, rows), clips_B - lengths_B + 1)
+    starts_B = below(uniform(key, Draw.SLICE_START, rows), clips_B - lengths_B + 1)
     return _cut(wave_BS, starts_B, starts_B + lengths_B)
 
 
@@ -47,13 +47,6 @@ def fixed_slices(wave_BS: tf.Tensor, lengths_B: tf.Tensor) -> Slices:
 
 def _half_if_short(wanted_B: tf.Tensor, clips_B: tf.Tensor) -> tf.Tensor:
     return tf.where(clips_B < wanted_B, clips_B // 2, wanted_B)
-
-
-def _below(share_B: tf.Tensor, limit_B: int | tf.Tensor) -> tf.Tensor:
-    """A whole number from 0 to `limit_B - 1`."""
-    # The product may round up to the limit itself.
-    drawn_B = tf.cast(share_B * tf.cast(limit_B, tf.float32), tf.int32)
-    return tf.minimum(drawn_B, limit_B - 1)
 
 
 def _cut(wave_BS: tf.Tensor, starts_B: tf.Tensor, ends_B: tf.Tensor) -> Slices:

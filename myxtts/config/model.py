@@ -128,6 +128,41 @@ class VocoderConfig(Settings):
         return self
 
 
+class DiscriminatorConfig(Settings):
+    """The networks that tell the vocoder's sound from real sound while it learns."""
+
+    periods: Counts = (2, 3, 5, 7, 11)
+    """One network each, which compares samples so far apart."""
+    period_width: Count = 32
+    """Channels of each period's first layer; its last have 32 times as many."""
+    scales: int = Field(default=3, ge=0, le=8)
+    """Networks that hear the sound whole: at its own rate, at half of it, and so on."""
+    scale_width: Count = 128
+    """Channels of each scale's first layer; its last have 8 times as many."""
+    scale_groups: Count = 16
+    """Groups of channels, in the layers between, that do not hear each other."""
+
+    @model_validator(mode="after")
+    def _each_period_once(self) -> Self:
+        if len(set(self.periods)) != len(self.periods):
+            raise ConflictError(
+                "a period is written twice", "write each once, such as [2, 3, 5, 7, 11]", "periods"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _groups_share_the_width(self) -> Self:
+        if self.scale_width % self.scale_groups:
+            raise ConflictError(
+                f"scale_width {self.scale_width} does not divide into {self.scale_groups} groups",
+                f"write a multiple of {self.scale_groups}, such as scale_width: "
+                f"{max(1, self.scale_width // self.scale_groups) * self.scale_groups}",
+                "scale_width",
+                "scale_groups",
+            )
+        return self
+
+
 class SpeakerConfig(Settings):
     """The network that turns a reference clip into one vector for its voice."""
 
@@ -167,6 +202,8 @@ class ModelConfig(Settings):
     """Mel frames to codes and back."""
     vocoder: VocoderConfig = VocoderConfig()
     """Latents to sound."""
+    discriminator: DiscriminatorConfig = DiscriminatorConfig()
+    """What the vocoder learns from."""
     speaker: SpeakerConfig = SpeakerConfig()
     """Reference clip to voice."""
 

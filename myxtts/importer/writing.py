@@ -101,7 +101,7 @@ def _kept(stack: ExitStack, folder: ModelFolder, speaker: list[Row]) -> Slots:
     """What the reference stores beside the weights: as it came, or as the reference makes it."""
     file = folder.path / REFERENCE
     if not file.is_file():
-        return dict(_made(speaker, folder.model.codec.codes))
+        return dict(made_buffers(speaker, folder.model.codec.codes))
     weights = read_table(stack.enter_context(open_source(file)))
     if strange := [name for name in weights.tensors if not BUFFER.match(name)]:
         raise MisfitError(f"{file} does not fit: unexpected {one_line(strange[0])}", _REMEDY)
@@ -113,7 +113,8 @@ def _named(kept: Slots, *, codec: bool) -> Slots:
     return {name: s for name, s in kept.items() if name.startswith(HISTOGRAMS) == codec}
 
 
-def _made(speaker: list[Row], codes: int) -> Iterator[tuple[str, Slot]]:
+def made_buffers(speaker: list[Row], codes: int) -> Iterator[tuple[str, Slot]]:
+    """What the reference stores of a model that never was its own; `speaker` are its rows."""
     from myxtts.audio.filters import SPEAKER, filterbank, window  # noqa: PLC0415
     from myxtts.audio.mel import PREEMPHASIS  # noqa: PLC0415  Both bring TensorFlow.
 

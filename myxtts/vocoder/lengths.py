@@ -3,7 +3,8 @@
 A latent stands for 1024 samples at 22.05 kHz; a frame is 256 samples at 24 kHz. So the latents are
 stretched by 4, then by 24000 / 22050 = 160 / 147, each time along straight lines (XTTS.md §8).
 
-Legend: B batch, L latents, S latents stretched, F frames, D width.
+Legend: B batch, L latents, S latents stretched, F frames, D width, N places, 1F and 1N: places
+that are the same for all rows, or each row's own.
 """
 
 from typing import Any
@@ -44,15 +45,19 @@ def latents_at_speed(latents_BLD: tf.Tensor, speed: float) -> tf.Tensor:
 
 
 def frames_of(latents_BLD: tf.Tensor, first: Length = 0, frames: Length | None = None) -> tf.Tensor:
-    """(B, F, D), from the frame with which latent `first` of the speech, here the 0th, begins."""
+    """(B, F, D), from the frame with which latent `first` of the speech, here the 0th, begins.
+
+    `first` is one number, or one for each row.
+    """
     size = _size(latents_BLD)
     place_S = tf.cast(tf.range(STEPS * size), tf.float64)
     stretched_BSD = _between(latents_BLD, (place_S + 0.5) / STEPS - 0.5)
     count = frames_for_latents(size) if frames is None else frames
-    place_F = frames_for_latents(first) + tf.range(count)
+    first_1 = tf.cast(first, tf.int32)[..., None]
+    place_1F = frames_for_latents(first_1) + tf.range(count)
     # In whole numbers, so that a window's frames are those of the whole, bit for bit.
-    whole_F = (2 * place_F + 1) * DOWN - UP - 2 * UP * STEPS * first
-    return _between(stretched_BSD, tf.cast(whole_F, tf.float64) / (2 * UP))
+    whole_1F = (2 * place_1F + 1) * DOWN - UP - 2 * UP * STEPS * first_1
+    return _between(stretched_BSD, tf.cast(whole_1F, tf.float64) / (2 * UP))
 
 
 def reach(config: VocoderConfig) -> int:
@@ -87,15 +92,17 @@ def _latent_before(step: int) -> int:
     return (2 * step + 1 - STEPS) // (2 * STEPS)
 
 
-def _between(x_BTD: tf.Tensor, position_N: tf.Tensor) -> tf.Tensor:
+def _between(x_BTD: tf.Tensor, position_1N: tf.Tensor) -> tf.Tensor:
     """(B, N, D): on the straight line from each vector to the next; the ends go on as they are."""
+    own = len(position_1N.shape) - 1  # 1 where each row has places of its own.
     last = tf.cast(_size(x_BTD) - 1, tf.float64)
-    inside_N = tf.clip_by_value(position_N, tf.zeros([], tf.float64), last)
-    low_N = tf.floor(inside_N)
-    weight_N1 = tf.cast(inside_N - low_N, x_BTD.dtype)[:, None]
-    before_BND = tf.gather(x_BTD, tf.cast(low_N, tf.int32), axis=1)
-    after_BND = tf.gather(x_BTD, tf.cast(tf.minimum(low_N + 1, last), tf.int32), axis=1)
-    return before_BND + (after_BND - before_BND) * weight_N1
+    inside_1N = tf.clip_by_value(position_1N, tf.zeros([], tf.float64), last)
+    low_1N = tf.floor(inside_1N)
+    weight_1N1 = tf.cast(inside_1N - low_1N, x_BTD.dtype)[..., None]
+    after_1N = tf.minimum(low_1N + 1, last)
+    before_BND = tf.gather(x_BTD, tf.cast(low_1N, tf.int32), axis=1, batch_dims=own)
+    after_BND = tf.gather(x_BTD, tf.cast(after_1N, tf.int32), axis=1, batch_dims=own)
+    return before_BND + (after_BND - before_BND) * weight_1N1
 
 
 def _size(x_BTD: tf.Tensor) -> Length:
