@@ -23,10 +23,7 @@ from myxtts.config import (
     SpeakerConfig,
     VocoderConfig,
 )
-from myxtts.gpt import Gpt
-from myxtts.gpt.decoding import Decoder, Request
-from myxtts.gpt.kinds import Kind, decoding_weights
-from myxtts.gpt.sampling import GREEDY, Sampling
+from myxtts.gpt import GREEDY, Decoder, Gpt, Kind, Request, Sampling, decoding_weights
 from myxtts.pipeline import Program, finish
 from myxtts.speaker import Speaker
 from myxtts.vocoder import Vocoder, samples_for_latents

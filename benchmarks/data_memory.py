@@ -15,6 +15,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
+from figures import held_mb
 
 RATE = 22050
 
@@ -58,12 +59,6 @@ def measure(folder: Path) -> dict[str, float]:
     )
     figures |= {"read_s": time.perf_counter() - start, "read_mb": held_mb("RssAnon"), "rows": rows}
     return figures | {"mapped_mb": held_mb("RssFile"), "peak_mb": held_mb("VmHWM")}
-
-
-def held_mb(kind: str) -> float:
-    """What the kernel counts for this process: RssAnon its own memory, RssFile pages of files."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split(f"{kind}:")[1].split()[0]) / 1024
 
 
 def main() -> None:

@@ -6,13 +6,12 @@ A batch of 16 clips of 10 s; the stages and the whole, in a graph and under XLA,
 other in every round. Figures are seconds of sound a second: median (least to greatest).
 """
 
-import os
 import time
 from collections.abc import Callable
-from statistics import median
 
 import numpy as np
 import tensorflow as tf
+from figures import spread, told, use_cores
 
 from myxtts.audio import augment, conditioning_mel, dvae_mel, random_slices, step_key, to_float
 from myxtts.batch import Tensors
@@ -54,7 +53,7 @@ def stages() -> dict[str, Stage]:
 
 def main() -> None:
     """Prints a table."""
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    use_cores(1)
     plan = plan_devices(DevicesConfig(emulate=2), [])
     open_devices(plan)
     random = np.random.default_rng(0)
@@ -80,8 +79,7 @@ def main() -> None:
             times[key].append(ROWS * SECONDS / (time.perf_counter() - start))
     print(f"{'':26}{'graph':>24}{'XLA':>24}")
     for name in stages():
-        cells = [times[name, jit] for jit in (False, True)]
-        row = "".join(f"{median(c):,.0f} ({min(c):,.0f}–{max(c):,.0f})".rjust(24) for c in cells)
+        row = "".join(told(spread(times[name, jit])).rjust(24) for jit in (False, True))
         print(f"{name:26}{row}")
 
 

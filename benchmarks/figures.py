@@ -99,7 +99,7 @@ class OtherWork:
 
 
 def held_mb(kind: str) -> float:
-    """What the kernel counts for this process: VmHWM its peak, RssAnon its own memory."""
+    """What the kernel counts for this process: RssAnon its own memory, VmHWM its peak."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(status.split(f"{kind}:")[1].split()[0]) / 1024
 

@@ -8,12 +8,8 @@ installed: it is no dependency.
 Legend: times are milliseconds for the whole batch: median (first to third quarter).
 """
 
-import argparse
 import importlib
 import importlib.util
-import json
-import os
-import platform
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from figures import Work, hand_out, parser, use_cores
 
 from myxtts.audio import conditioning_mel, dvae_mel, log_mel, resample, speaker_mel
 from myxtts.audio.filters import DVAE, filterbank, window
@@ -36,7 +33,6 @@ SPEAKER_HZ = 16000
 DEVICE = "/CPU:0"
 LENGTHS = np.linspace(0.5, 1, CLIPS)
 
-Work = Callable[[], object]
 Figures = dict[str, dict[str, list[float]]]
 
 
@@ -145,24 +141,12 @@ def show(figures: Figures) -> None:
 
 def main() -> None:
     """Measures on one core and one thread, whatever the machine has."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    # Before TensorFlow starts: it makes as many threads as it may use cores.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
+    asked = parser(__doc__)
+    asked.add_argument("--rounds", type=int, default=20)
+    options = asked.parse_args()
+    use_cores(1)
     open_devices(plan_devices(DevicesConfig(emulate=1), []))
-    figures = measure(works(), options.rounds)
-    if options.json:
-        machine = {
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "cores": os.cpu_count(),
-            "rounds": options.rounds,
-        }
-        print(json.dumps({"machine": machine, "figures": figures}, indent=2))
-    else:
-        show(figures)
+    hand_out(measure(works(), options.rounds), options, show)
 
 
 if __name__ == "__main__":

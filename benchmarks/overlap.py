@@ -9,20 +9,16 @@ contention for memory and cores is in the limit, waiting for one another is not.
 Legend: a period is seconds from one step's end to the next; efficiency = limit / linked period.
 """
 
-import argparse
 import itertools
-import json
-import os
-import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 
 import numpy as np
 import tensorflow as tf
+from figures import Work, hand_out, parser, spread, told, use_cores
 
 from myxtts.batch import Batch
 from myxtts.config import DevicesConfig
@@ -34,8 +30,6 @@ from myxtts.telemetry.record import Recorder
 BATCH_SHAPE = (256, 8192)  # float32: 8 MB
 WIDTH = 384
 WARM_UP = 5
-
-Work = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -215,11 +209,7 @@ def one_round(every: dict[str, Sides], steps: int, seconds: float) -> dict[str, 
 def summarise(rounds: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, list[float]]]:
     """Median, least and greatest of every figure over the rounds."""
     return {
-        name: {
-            key: [median(values), min(values), max(values)]
-            for key in row
-            for values in [[each[name][key] for each in rounds]]
-        }
+        name: {key: spread(each[name][key] for each in rounds) for key in row}
         for name, row in rounds[0].items()
     }
 
@@ -233,11 +223,7 @@ def show(summary: dict[str, dict[str, list[float]]]) -> None:
         cells = f"{period[0]:8.2f} ({period[1]:.1f}–{period[2]:.1f})".rjust(20)
         cells += f"{row['limit_ms'][0]:.1f}".rjust(12) if "limit_ms" in row else " " * 12
         efficiency = row.get("efficiency")
-        cells += (
-            f"{efficiency[0]:.3f} ({efficiency[1]:.3f}–{efficiency[2]:.3f})".rjust(22)
-            if efficiency
-            else " " * 22
-        )
+        cells += told(efficiency, ".3f").rjust(22) if efficiency else " " * 22
         cells += f"{row['variation'][0]:.1%}".rjust(12) if "variation" in row else " " * 12
         cells += f"{row['speed_up'][0]:.2f} ×".rjust(10) if "speed_up" in row else ""
         print(f"{name:28}{cells}")
@@ -245,30 +231,19 @@ def show(summary: dict[str, dict[str, list[float]]]) -> None:
 
 def main() -> None:
     """Measures in rounds, so that a neighbour's burst hits limit and linked run alike."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of each limit run")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    # Two cores, one for each side, whatever the machine has.
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
+    asked = parser(__doc__)
+    asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--steps", type=int, default=40)
+    asked.add_argument("--seconds", type=float, default=2.0, help="length of each limit run")
+    options = asked.parse_args()
+    use_cores(2)  # One for each side, whatever the machine has.
     plan = plan_devices(DevicesConfig(emulate=2), [])
     open_devices(plan)
     each = product_seconds(plan)
     every = {load.name: build(plan, load, each) for load in LOADS}
     rounds = [one_round(every, options.steps, options.seconds) for _ in range(options.rounds)]
     summary = summarise(rounds)
-    if options.json:
-        machine = {
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "cores": os.cpu_count(),
-            "rounds": options.rounds,
-        }
-        print(json.dumps({"machine": machine, "figures": summary}, indent=2))
-    else:
-        show(summary)
+    hand_out(summary, options, show)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,7 @@ neighbour's burst hits all of them alike. The clips lie in the page cache: this 
 not a disk. GB are those of the clips' samples, without padding.
 """
 
-import argparse
-import json
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -19,12 +16,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import soundfile
 import tensorflow as tf
+from figures import hand_out, missed, parser, spread, told
 from numpy.typing import NDArray
 
 from myxtts.config import DataConfig, DevicesConfig
@@ -235,11 +232,6 @@ def summarise(rounds: list[dict[str, float]], corpus: Corpus) -> dict[str, dict[
     return figures
 
 
-def spread(values: list[float]) -> list[float]:
-    """Median, least, greatest."""
-    return [median(values), min(values), max(values)]
-
-
 def show(figures: dict[str, dict[str, list[float]]]) -> None:
     """One line for each way, and the targets."""
     print(f"{'':32}{'clips/s':>24}{'GB/s':>22}{'reader is … × as fast':>26}")
@@ -247,24 +239,23 @@ def show(figures: dict[str, dict[str, list[float]]]) -> None:
         clips, gigabytes, times = row.values()
         print(
             f"{name:32}"
-            + f"{clips[0]:,.0f} ({clips[1]:,.0f}–{clips[2]:,.0f})".rjust(24)
-            + f"{gigabytes[0]:.2f} ({gigabytes[1]:.2f}–{gigabytes[2]:.2f})".rjust(22)
-            + f"{times[0]:.2f} ({times[1]:.2f}–{times[2]:.2f})".rjust(26)
+            + told(clips).rjust(24)
+            + told(gigabytes, ".2f").rjust(22)
+            + told(times, ".2f").rjust(26)
         )
-    for name, target in {**TARGETS, "plain memory copy": 1 / COPY_TARGET}.items():
-        reached = figures[name]["reader_is_times_as_fast"][0]
-        print(f"{'reached' if reached >= target else 'MISSED'}: {target:g} × {name}: {reached:.2f}")
+    reached = {name: row["reader_is_times_as_fast"][0] for name, row in figures.items()}
+    targets = {**TARGETS, "plain memory copy": 1 / COPY_TARGET}
+    print(*missed(targets, reached), sep="\n")
 
 
 def main() -> None:
     """Every way once in each round, after one round that counts for nothing."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--clips", type=int, default=1500)
-    parser.add_argument("--epochs", type=int, default=6, help="passes in one measurement")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
+    asked = parser(__doc__)
+    asked.add_argument("--clips", type=int, default=1500)
+    asked.add_argument("--epochs", type=int, default=6, help="passes in one measurement")
+    asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--workers", type=int, default=os.cpu_count())
+    options = asked.parse_args()
     open_devices(plan_devices(DevicesConfig(emulate=1), []))
     data = DataConfig(num_workers=options.workers, prefetch_buffer_size=options.workers + 2)
     with tempfile.TemporaryDirectory() as folder:
@@ -275,20 +266,7 @@ def main() -> None:
             for _ in range(options.rounds + 1)
         ]
         figures = summarise(rounds[1:], corpus)
-    if options.json:
-        machine = {
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "cores": os.cpu_count(),
-            "clips": options.clips,
-            "epochs": options.epochs,
-            "rounds": options.rounds,
-            "workers": options.workers,
-            "padding": corpus.plan.waste,
-        }
-        print(json.dumps({"machine": machine, "figures": figures}, indent=2))
-    else:
-        show(figures)
+    hand_out(figures, options, show, padding=corpus.plan.waste)
 
 
 if __name__ == "__main__":

@@ -28,10 +28,7 @@ from myxtts.audio import CODEC_HZ, SAMPLES_PER_CODE, conditioning_mel, dvae_mel
 from myxtts.codec import Codec
 from myxtts.config import DevicesConfig, ModelConfig
 from myxtts.devices import open_devices, plan_devices
-from myxtts.gpt import Gpt, gpt_loss, lay_out
-from myxtts.gpt.decoding import Decoder, Request
-from myxtts.gpt.kinds import decoding_weights
-from myxtts.gpt.sampling import GREEDY
+from myxtts.gpt import GREEDY, Decoder, Gpt, Request, decoding_weights, gpt_loss, lay_out
 from myxtts.importer.reading import import_model
 from myxtts.importer.writing import export_model
 from myxtts.model_folder.files import MEL_STATS, PARTS, ModelFolder, open_model_folder
