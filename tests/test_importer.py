@@ -298,6 +298,19 @@ def test_the_released_model_has_as_many_tensors_as_the_reference_says() -> None:
     assert counts["vocoder"] + counts["speaker"] + aside == 536
 
 
+def test_levels_that_a_training_measured_leave_with_their_model(
+    folder: ModelFolder, tmp_path: Path
+) -> None:
+    made = save_learnt(tmp_path / "model", {}, folder)
+    levels = {"mel_stats": np.full(80, 2.0, np.float32), "mel_mean": np.ones(80, np.float32)}
+    save_file(levels, made.path / "mel_stats.safetensors")
+    export_model(made.path, tmp_path / "back", silent)
+    back = load_file(tmp_path / "back" / "mel_stats.safetensors")
+    assert {name: bits(array) for name, array in back.items()} == {
+        "mel_stats": bits(levels["mel_stats"])
+    }
+
+
 def test_learnt_weights_leave_with_the_rest_of_their_folder(
     folder: ModelFolder, tmp_path: Path
 ) -> None:

@@ -547,7 +547,7 @@ def test_a_stop_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_an_export_of_what_is_no_models_folder_is_refused(tmp_path: Path) -> None:
     import_model(download().write(tmp_path / "download"), tmp_path / "model", silent)
     (tmp_path / "model" / "vocoder.safetensors").unlink()
-    with pytest.raises(UserError, match=r"vocoder\.safetensors"):
+    with pytest.raises(UserError, match="has no vocoder"):
         export_model(tmp_path / "model", tmp_path / "back", silent)
     with pytest.raises(UserError, match=r"is no model's folder: it has no config\.yaml"):
         export_model(tmp_path / "download", tmp_path / "back", silent)

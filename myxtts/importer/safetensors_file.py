@@ -5,7 +5,6 @@ eight bytes of length, a JSON table {name: kind, shape, place}, and the numbers 
 """
 
 import json
-import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,7 +65,6 @@ def write_tensors(file: Path, slots: Slots, done: Done) -> None:
                 raise ValueError(f"{name} is {array.dtype} {array.shape}, announced {slot}")
             write_all(handle, raw_bytes(array))
             done(slot.size)
-        os.fsync(handle.fileno())
 
 
 def raw_bytes(array: Array) -> memoryview:

@@ -1,6 +1,5 @@
 """Writes what torch.load reads, without torch: a zip of one pickle and each tensor's numbers."""
 
-import os
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ Tree = Mapping[str, "Tree"] | Slot
 
 def write_torch(file: Path, tree: Tree, done: Done) -> None:
     """Writes the tree; `done` hears of each tensor's bytes."""
-    with file.open("xb") as handle, zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(file, "x", zipfile.ZIP_STORED) as archive:
         slots = list(_slots(tree))
         archive.writestr(f"{_FOLDER}/data.pkl", b"\x80\x02" + _pickled(tree, slots) + b".")
         archive.writestr(f"{_FOLDER}/byteorder", "little")
@@ -33,9 +32,6 @@ def write_torch(file: Path, tree: Tree, done: Done) -> None:
                 member.write(data)
             done(len(data))
         archive.writestr(f"{_FOLDER}/version", "3\n")
-        archive.close()
-        handle.flush()
-        os.fsync(handle.fileno())
 
 
 def _slots(tree: Tree) -> Iterator[Slot]:

@@ -23,6 +23,7 @@ from myxtts.importer.source import Weights, open_source
 from myxtts.importer.state import BUFFER
 from myxtts.importer.torch_writer import Tree, write_torch
 from myxtts.model_folder.files import (
+    MEL_MEAN,
     MEL_STATS,
     PARTS,
     REFERENCE,
@@ -67,17 +68,18 @@ def _opened(folder: ModelFolder) -> Iterator[dict[str, Slots]]:
     tables = {part: rows(part, folder.model) for part in PARTS}
     with ExitStack() as stack:
 
-        def read(name: str, wanted: Mapping[str, tuple[int, ...]]) -> Weights:
-            weights = read_table(stack.enter_context(open_source(folder.path / name)))
-            check_fit(weights, Wanted(wanted), _REMEDY)
+        def read(file: Path, wanted: Wanted) -> Weights:
+            weights = read_table(stack.enter_context(open_source(file)))
+            check_fit(weights, wanted, _REMEDY)
             return weights
 
         parts = {
-            part: read(folder.file_of(part).name, {row.ours: row.shape for row in tables[part]})
+            part: read(folder.weights(part), Wanted({row.ours: row.shape for row in tables[part]}))
             for part in PARTS
             if part != "codec" or folder.has("codec")
         }
-        stats = slot_of(read(MEL_STATS, {MEL: (MELS,)}), MEL)
+        levels = Wanted({MEL: (MELS,)}, frozenset([MEL_MEAN]))
+        stats = slot_of(read(folder.path / MEL_STATS, levels), MEL)
         kept = _kept(stack, folder, tables["speaker"])
         model = {MEL: stats, **_named(kept, codec=False)}
         files: dict[str, Slots] = {

@@ -21,6 +21,8 @@ Array = NDArray[Any]
 PARTS = ("gpt", "codec", "vocoder", "speaker")
 SETTINGS = "config.yaml"
 MEL_STATS = "mel_stats.safetensors"
+MEL_MEAN = "mel_mean"
+"""Each band's mean, beside its level in one file, where a training measured both."""
 VOCABULARY = "vocab.json"
 VOICES = "voices.safetensors"
 REFERENCE = "reference.safetensors"
