@@ -8,6 +8,7 @@ import pytest
 import soundfile
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import IMAGES, EventAccumulator
+from tensorboard.plugins.audio.metadata import Encoding, parse_plugin_metadata
 
 from myxtts.devices import DevicePlan, explicit_moves
 from myxtts.errors import UserError
@@ -102,9 +103,11 @@ def test_sound_comes_back_as_it_was_and_cut_off_where_too_loud(tmp_path: Path) -
     wave_S[:2] = 7.0, -7.0
     with open_board(tmp_path, 1) as board:
         board.audio(500, "audio/clip-17", wave_S, 24_000)
-    (event,) = read(tmp_path).Audio("audio/clip-17")
-    heard_S, rate = soundfile.read(io.BytesIO(event.encoded_audio_string))
-    assert (event.sample_rate, rate, event.length_frames) == (24_000, 24_000, 2400)
+    (event,) = read(tmp_path).Tensors("audio/clip-17")
+    kind = read(tmp_path).SummaryMetadata("audio/clip-17").plugin_data
+    assert parse_plugin_metadata(kind.content).encoding == Encoding.Value("WAV")
+    heard_S, rate = soundfile.read(io.BytesIO(event.tensor_proto.string_val[0]))
+    assert (event.step, rate, len(heard_S)) == (500, 24_000, 2400)
     assert np.abs(heard_S - np.clip(wave_S, -1, 1)).max() < 1e-4
 
 

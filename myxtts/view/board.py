@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
+from tensorboard.plugins.audio import metadata
 
 from myxtts.errors import UserError
 from myxtts.telemetry.verdict import Verdict
@@ -34,6 +35,8 @@ Floats = NDArray[np.floating]
 PREFIX = "events.out.tfevents."
 """How TensorBoard knows event files; it reads a folder's in the order of their names."""
 FORMAT = "brain.Event:2"
+BLOBS = 3
+"""DATA_CLASS_BLOB_SEQUENCE: files rather than numbers."""
 
 _Event = tf.compat.v1.Event
 _Summary = tf.compat.v1.Summary
@@ -87,14 +90,9 @@ class Board:
     def audio(self, step: int, tag: str, wave_S: Floats, rate: int) -> None:
         """Writes sound between -1 and 1, of `rate` samples a second."""
         _refuse_tensor(tag, wave_S, (np.ndarray,))
-        sound = _Summary.Audio(
-            sample_rate=rate,
-            num_channels=1,
-            length_frames=len(wave_S),
-            encoded_audio_string=wav_bytes(wave_S, rate),
-            content_type="audio/wav",
-        )
-        self._add(step, [_Summary.Value(tag=tag, audio=sound)])
+        # A tensor with its kind: of the older form a browser is not told that it is WAV.
+        sound = tf.make_tensor_proto([[wav_bytes(wave_S, rate), b""]])
+        self._add(step, [_Summary.Value(tag=tag, tensor=sound, metadata=_wav_metadata())])
 
     def forget_from(self, step: int) -> None:
         """Takes back what older files of the folder hold from this step on."""
@@ -114,6 +112,14 @@ class Board:
         with _told(self._path):
             self._file.write(event.SerializeToString())
             self._file.flush()
+
+
+def _wav_metadata() -> Any:
+    kind = metadata.create_summary_metadata("", "", metadata.Encoding.Value("WAV"))
+    # TensorBoard brings TensorFlow's messages as classes of its own: the bytes are the same.
+    told = tf.compat.v1.SummaryMetadata.FromString(kind.SerializeToString())
+    told.data_class = BLOBS
+    return told
 
 
 @contextlib.contextmanager

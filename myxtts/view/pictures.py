@@ -18,6 +18,15 @@ Pixels = NDArray[np.uint8]
 ANCHORS_C = np.array(
     [(10, 10, 40), (70, 30, 120), (170, 50, 110), (240, 120, 60), (255, 240, 170)], np.float64
 )
+LEVELS = 256
+COLOURS = np.stack(
+    [
+        np.interp(np.linspace(0, len(ANCHORS_C) - 1, LEVELS), range(len(ANCHORS_C)), anchors)
+        for anchors in ANCHORS_C.T
+    ],
+    axis=-1,
+).astype(np.uint8)
+"""The colour of each level."""
 LOUDEST_SHARE, QUIETEST_SHARE = 0.995, 0.005
 """Quantiles between which colours lie: one stray value would leave all others in one colour."""
 PIXELS_A_MEL = 2
@@ -45,10 +54,8 @@ def _coloured(mel_TM: Floats, scale: NDArray[np.float64]) -> Pixels:
     # What is no number shows as silence here, and as an alarm elsewhere.
     finite_TM = np.nan_to_num(mel_TM.astype(np.float64), nan=low, posinf=high, neginf=low)
     level_HW = np.clip((finite_TM - low) / max(high - low, 1e-9), 0, 1).T[::-1]
-    place_HW = np.repeat(level_HW, PIXELS_A_MEL, axis=0) * (len(ANCHORS_C) - 1)
-    anchors = np.arange(len(ANCHORS_C))
-    colours = [np.interp(place_HW, anchors, ANCHORS_C[:, c]) for c in range(3)]
-    return np.stack(colours, -1).round().astype(np.uint8)
+    picture_HWC = COLOURS[(level_HW * (LEVELS - 1)).astype(np.uint8)]
+    return np.repeat(picture_HWC, PIXELS_A_MEL, axis=0)
 
 
 def _widened(picture_HWC: Pixels, width: int) -> Pixels:
