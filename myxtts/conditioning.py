@@ -1,7 +1,7 @@
 """How a voice enters the GPT: mel frames of a reference clip become 32 vectors.
 
 Legend: B batch, T frames, M mels, D width, H heads, C numbers for each head, L latents,
-S latents and frames together.
+S latents and frames together, R all heads' latents.
 """
 
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from myxtts.audio import size_of
 from myxtts.layers import GroupNorm, Linear, Part, RmsNorm, attend, merge_heads, split_heads
 
 LATENTS = 32
@@ -96,8 +97,24 @@ class _PerceiverLayer(Part):
         return z_BLD + self.narrow(linear * tf.nn.gelu(gate, approximate=False))
 
     def _attention(self, z_BLD: tf.Tensor, x_BTD: tf.Tensor) -> tf.Tensor:
+        """Takes the keys' matrix to the few queries, and the values' to the few results.
+
+        So no frame becomes a key or a value: with their widths as they are, half the work.
+        """
+        heard_BSD = tf.concat([z_BLD, x_BTD], 1)
+        batch, width = size_of(z_BLD, 0), heard_BSD.shape[-1]
+        # Each half of the matrix: (D, H, C).
+        both = tf.convert_to_tensor(self.key_value.kernel)
+        key_DHC, value_DHC = (
+            tf.reshape(half, [width, PERCEIVER_HEADS, HEAD_WIDTH])
+            for half in tf.split(both, 2, axis=-1)
+        )
         query_BHLC = split_heads(self.query(z_BLD), PERCEIVER_HEADS)
-        heard_BSX = self.key_value(tf.concat([z_BLD, x_BTD], 1))
-        key_BSX, value_BSX = tf.split(heard_BSX, 2, axis=-1)
-        key_BHSC, value_BHSC = (split_heads(x, PERCEIVER_HEADS) for x in (key_BSX, value_BSX))
-        return self.out(merge_heads(attend(query_BHLC, key_BHSC, value_BHSC)))
+        query_BHLD = tf.matmul(query_BHLC, tf.transpose(key_DHC, [1, 2, 0]))
+        # Scores are divided by the root of a head's width, not of D.
+        query_BHLD *= (width / HEAD_WIDTH) ** 0.5
+        query_B1RD = tf.reshape(query_BHLD, [batch, 1, PERCEIVER_HEADS * LATENTS, width])
+        heard_B1SD = heard_BSD[:, None]
+        mean_B1RD = attend(query_B1RD, heard_B1SD, heard_B1SD)
+        mean_BHLD = tf.reshape(mean_B1RD, [batch, PERCEIVER_HEADS, LATENTS, width])
+        return self.out(merge_heads(tf.matmul(mean_BHLD, tf.transpose(value_DHC, [1, 0, 2]))))

@@ -31,10 +31,25 @@ class Linear(keras.layers.Layer):
     def call(self, x_NI: tf.Tensor) -> tf.Tensor:
         """As one product of two matrices, whatever the leading axes."""
         leading = size_of_leading(x_NI)
-        flat = tf.matmul(tf.reshape(x_NI, [-1, self._width_in]), self.kernel)
+        kernel = tf.convert_to_tensor(self.kernel)
+        flat = tf.custom_gradient(_product)(tf.reshape(x_NI, [-1, self._width_in]), kernel)
         if self._with_bias:
             flat = tf.nn.bias_add(flat, tf.convert_to_tensor(self.bias))
         return tf.reshape(flat, [*leading, self._width])
+
+
+def _product(x_MI: tf.Tensor, kernel_IO: tf.Tensor) -> Any:
+    """The matrix product, whose gradient turns the kernel before it multiplies with it.
+
+    Left to itself TensorFlow folds the turn into the product, which takes a third longer on a CPU.
+    """
+
+    def gradients(error_MO: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        # Snapshot does nothing, but nothing is folded across it.
+        turned_OI = tf.raw_ops.Snapshot(input=tf.transpose(kernel_IO))
+        return tf.matmul(error_MO, turned_OI), tf.matmul(x_MI, error_MO, transpose_a=True)
+
+    return tf.matmul(x_MI, kernel_IO), gradients
 
 
 class Table(keras.layers.Layer):
