@@ -136,6 +136,20 @@ def test_the_nearest_code_is_that_of_every_distance_by_itself() -> None:
     np.testing.assert_array_equal(nearest(tf.constant(vectors), tf.constant(book)), apart.argmin(2))
 
 
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_kernels_in_tiles_give_the_references_codes_and_mels(jit: bool) -> None:
+    with tf.device(DEVICE):
+        quick = codec().tiled()
+    program = Program(
+        lambda mel: (quick.encode(mel), quick.decode(quick.encode(mel))), DEVICE, jit=jit
+    )
+    codes, decoded = program(on_device("in.mel"))
+    np.testing.assert_array_equal(codes, GOLDEN["out.codes"])
+    assert distance(decoded, time_first("out.decoded")) < WITHIN
+    # A tile has six points where a kernel has three taps.
+    assert named_weights(quick)["encoder/residual_0/conv_0/kernel"].shape == (1, 6, 64, 64)
+
+
 def test_of_two_codes_at_the_same_place_the_first_is_taken() -> None:
     book = tf.constant([[5.0, 0.0], [1.0, 2.0], [1.0, 2.0]])
     assert nearest(tf.constant([[1.0, 2.0]]), book).numpy().tolist() == [1]

@@ -34,19 +34,35 @@ class CodecPass(NamedTuple):
 class Codec(Network):
     """Mels to codes and back."""
 
-    def __init__(self, config: CodecConfig, precision: Precision = "float32") -> None:
+    def __init__(
+        self, config: CodecConfig, precision: Precision = "float32", *, tiled: bool = False
+    ) -> None:
         super().__init__("codec")
-        self.encoder = Encoder(config)
+        self._made_of = (config, precision)
+        self.encoder = Encoder(config, tiled=tiled)
         self.codebook = Codebook(config)
-        self.decoder = Decoder(config)
+        self.decoder = Decoder(config, tiled=tiled)
         self.made(precision)
 
     def expect(self, mean_M: NDArray[np.float32]) -> None:
-        """Fits the first and the last bias to the mels' mean, so that only what differs is learned."""
+        """Fits first and last bias to the mels' mean, so that only what differs is learned."""
         first, last = self.encoder.down[0], self.decoder.out
         shift_D = tf.einsum("kmd,m->d", tf.convert_to_tensor(first.kernel), mean_M)
         first.bias.assign_sub(shift_D)
         last.bias.assign_add(mean_M)
+
+    def tiled(self) -> "Codec":
+        """The same network, quicker on a CPU, not to train: in float32 its kernels are tiled."""
+        config, precision = self._made_of
+        quick = Codec(config, precision, tiled=precision == "float32")
+        pairs = zip(self._flatten_layers(), quick._flatten_layers(), strict=True)
+        for mine, its in pairs:
+            if isinstance(mine, Convolution):
+                its.take(mine)
+            elif not isinstance(mine, (Part, Network)):
+                for variable, value in zip(its.weights, mine.weights, strict=True):
+                    variable.assign(value)
+        return quick
 
     def encode(self, mel_BTM: tf.Tensor) -> tf.Tensor:
         """int32 (B, ceil(ceil(T / 2) / 2))."""
@@ -74,14 +90,14 @@ class Codec(Network):
 class Encoder(Part):
     """A quarter of the frames, as vectors that look for their code."""
 
-    def __init__(self, config: CodecConfig) -> None:
+    def __init__(self, config: CodecConfig, *, tiled: bool) -> None:
         super().__init__("encoder")
         width, wide = config.width, 2 * config.width
         self.down = [
             Convolution(MELS, width, "down_0", taps=TAPS, stride=2),
             Convolution(width, wide, "down_1", taps=TAPS, stride=2),
         ]
-        self.blocks = [Residual(wide, n) for n in range(config.residual_blocks)]
+        self.blocks = [Residual(wide, n, tiled=tiled) for n in range(config.residual_blocks)]
         self.out = Linear(wide, config.code_width, "out")
 
     def call(self, x_BTM: tf.Tensor) -> tf.Tensor:
@@ -96,14 +112,14 @@ class Encoder(Part):
 class Decoder(Part):
     """Mels from the codes' vectors."""
 
-    def __init__(self, config: CodecConfig) -> None:
+    def __init__(self, config: CodecConfig, *, tiled: bool) -> None:
         super().__init__("decoder")
         width, wide = config.width, 2 * config.width
         self.inside = Linear(config.code_width, wide, "in")
-        self.blocks = [Residual(wide, n) for n in range(config.residual_blocks)]
+        self.blocks = [Residual(wide, n, tiled=tiled) for n in range(config.residual_blocks)]
         self.up = [
-            Convolution(wide, wide, "up_0", taps=TAPS),
-            Convolution(wide, width, "up_1", taps=TAPS),
+            Convolution(wide, wide, "up_0", taps=TAPS, tiled=tiled),
+            Convolution(wide, width, "up_1", taps=TAPS, tiled=tiled),
         ]
         self.out = Linear(width, MELS, "out")
 
@@ -124,9 +140,11 @@ class Decoder(Part):
 class Residual(Part):
     """Two convolutions over time and a matrix, added to what came in."""
 
-    def __init__(self, width: int, number: int) -> None:
+    def __init__(self, width: int, number: int, *, tiled: bool) -> None:
         super().__init__(f"residual_{number}")
-        self.hear = [Convolution(width, width, f"conv_{n}", taps=TAPS) for n in range(2)]
+        self.hear = [
+            Convolution(width, width, f"conv_{n}", taps=TAPS, tiled=tiled) for n in range(2)
+        ]
         self.mix = Linear(width, width, "conv_2")
 
     def call(self, x_BND: tf.Tensor) -> tf.Tensor:

@@ -5,7 +5,7 @@ from myxtts.layers.convolution import Convolution, convolve
 from myxtts.layers.dropout import Dropout
 from myxtts.layers.linear import Linear, Table, starts
 from myxtts.layers.norm import GroupNorm, LayerNorm, RmsNorm
-from myxtts.layers.normed import NormedConvolution, NormedUpsampling
+from myxtts.layers.normed import Kernel, NormedConvolution, NormedUpsampling
 from myxtts.layers.part import Network, Part, Precision, size_of_leading
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Dropout",
     "Form",
     "GroupNorm",
+    "Kernel",
     "LayerNorm",
     "Linear",
     "Network",

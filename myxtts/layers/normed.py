@@ -7,34 +7,40 @@ convolution with the bias, the leaky ReLU and the sum after it.
 Legend: B batch, T time, I channels in, O channels out, K taps, M taps of the plain kernel.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from myxtts.layers.linear import starts
+from myxtts.layers.tiles import convolve_tiles, pays_in_tiles, tiled_kernel
 
 START = 0.01  # Spread of a kernel's first numbers, as in the paper of HiFi-GAN.
+
+Kernel = Literal["normed", "plain", "tiled"]
+"""How a kernel is kept: with its norm, to be trained; plain; or, where that pays, in tiles."""
 
 
 class Normed(keras.layers.Layer):
     """A direction, the magnitude of each slice of its last axis, and a bias.
 
-    A folded one has the plain kernel instead, which takes no work before the convolution.
+    A folded one has the kernel itself instead, which takes no work before the convolution.
     """
 
-    def __init__(self, name: str, shape: tuple[int, int, int], width: int, *, folded: bool) -> None:
+    def __init__(
+        self, name: str, shape: tuple[int, int, int], width: int, *, kernel: Kernel
+    ) -> None:
         super().__init__(name=name)
-        self._shape, self._width, self._is_folded = shape, width, folded
+        self._shape, self._width, self._is_folded = shape, width, kernel != "normed"
 
     def build(self, _shape: Any = None) -> None:
         """The norms are taken in float32 under mixed precision, as every norm."""
         start = keras.initializers.RandomNormal(stddev=START)
         taps, rows, columns = self._shape
         if self._is_folded:
-            plain = self._arranged(tf.zeros(self._shape)).shape
-            self.kernel = self.add_weight(shape=plain, initializer=start, name="kernel")
+            kept = self.kept(self._arranged(tf.zeros(self._shape))).shape
+            self.kernel = self.add_weight(shape=kept, initializer=start, name="kernel")
         else:
             length = keras.initializers.Constant(START * (taps * rows) ** 0.5)
             self.magnitude = self.add_weight(
@@ -45,6 +51,10 @@ class Normed(keras.layers.Layer):
             )
         _, bias = starts("fan", taps * (rows + columns - self._width))
         self.bias = self.add_weight(shape=(self._width,), initializer=bias, name="bias")
+
+    def kept(self, kernel: tf.Tensor) -> tf.Tensor:
+        """As this layer keeps a plain kernel, if it is folded."""
+        return kernel
 
     def folded(self) -> tf.Tensor:
         """The plain kernel (M, I, outputs), in float32 unless it is stored so."""
@@ -67,14 +77,23 @@ class NormedConvolution(Normed):
     """A kernel of odd length over time, with as many zeros on both sides."""
 
     def __init__(
-        self, width_in: int, width: int, name: str, *, taps: int, dilation: int, folded: bool
+        self, width_in: int, width: int, name: str, *, taps: int, dilation: int, kernel: Kernel
     ) -> None:
-        super().__init__(name, (taps, width_in, width), width, folded=folded)
-        self._dilation = dilation
+        shape = (taps, width_in, width)
+        super().__init__(name, shape, width, kernel=kernel)
+        self._dilation, self._tiled = dilation, kernel == "tiled" and pays_in_tiles(*shape)
+
+    def kept(self, kernel: tf.Tensor) -> tf.Tensor:
+        """Ready for tiles, where it is."""
+        return tiled_kernel(kernel) if self._tiled else kernel
 
     def call(self, x_B1TI: tf.Tensor) -> tf.Tensor:
         """(B, 1, T, O)."""
-        out = self._convolve(x_B1TI, self._dilation)
+        if self._tiled:
+            kernel = tf.convert_to_tensor(self.kernel)
+            out = convolve_tiles(x_B1TI[:, 0], kernel, self._shape[0], self._dilation)[:, None]
+        else:
+            out = self._convolve(x_B1TI, self._dilation)
         return tf.nn.bias_add(out, tf.convert_to_tensor(self.bias))
 
 
@@ -82,10 +101,10 @@ class NormedUpsampling(Normed):
     """A transposed convolution: `rate` samples for each."""
 
     def __init__(
-        self, width_in: int, width: int, name: str, *, taps: int, rate: int, folded: bool
+        self, width_in: int, width: int, name: str, *, taps: int, rate: int, kernel: Kernel
     ) -> None:
         self._rate = rate
-        super().__init__(name, (taps, width, width_in), width, folded=folded)
+        super().__init__(name, (taps, width, width_in), width, kernel=kernel)
 
     def call(self, x_B1TI: tf.Tensor) -> tf.Tensor:
         """(B, 1, T x rate, O)."""

@@ -12,6 +12,7 @@ import tensorflow as tf
 from myxtts.config import VocoderConfig
 from myxtts.layers import (
     Convolution,
+    Kernel,
     Linear,
     Network,
     NormedConvolution,
@@ -36,14 +37,14 @@ class Vocoder(Network):
         latent_width: int,
         speaker_width: int,
         precision: Precision = "float32",
-        folded: bool = False,
+        kernel: Kernel = "normed",
     ) -> None:
         super().__init__("vocoder")
         self._made_of = (config, latent_width, speaker_width, precision)
         self.first = Convolution(latent_width, config.width, "first", taps=FIRST_TAPS)
         self.speaker = Linear(speaker_width, config.width, "speaker")
         self.stages = [
-            Stage(config, stage, speaker_width, folded=folded)
+            Stage(config, stage, speaker_width, kernel=kernel)
             for stage in range(len(config.upsample_rates))
         ]
         width = config.width // 2 ** len(self.stages)
@@ -72,22 +73,26 @@ class Vocoder(Network):
         x_BTC = tf.nn.leaky_relu(x_B1TC[:, 0], LAST_SLOPE)
         return tf.tanh(tf.cast(self.last(x_BTC)[..., 0], tf.float32))
 
-    def folded(self) -> "Vocoder":
-        """The same network with plain kernels: as quick as it gets to speak, not to be trained."""
+    def folded(self, *, tiled: bool | None = None) -> "Vocoder":
+        """The same network with its norms folded: as quick as it gets to speak, not to be trained.
+
+        Its kernels are in tiles in float32, the quicker form on a CPU under XLA, unless told
+        otherwise.
+        """
         config, latent_width, speaker_width, precision = self._made_of
         plain = Vocoder(
             config,
             latent_width=latent_width,
             speaker_width=speaker_width,
             precision=precision,
-            folded=True,
+            kernel="tiled" if (precision == "float32" if tiled is None else tiled) else "plain",
         )
         mine = named_weights(self)
         for name, variable in named_weights(plain).items():
             if name in mine:
                 variable.assign(mine[name])
         for ours, its in zip(self._normed(), plain._normed(), strict=True):
-            its.kernel.assign(ours.folded())
+            its.kernel.assign(its.kept(ours.folded()))
         return plain
 
     def _normed(self) -> list[Any]:
@@ -98,16 +103,16 @@ class Stage(Part):
     """More samples, fewer channels, and the mean of the residual units."""
 
     def __init__(
-        self, config: VocoderConfig, stage: int, speaker_width: int, *, folded: bool
+        self, config: VocoderConfig, stage: int, speaker_width: int, *, kernel: Kernel
     ) -> None:
         super().__init__(f"stage_{stage}")
         width = config.width // 2 ** (stage + 1)
         taps, rate = config.upsample_kernels[stage], config.upsample_rates[stage]
-        self.up = NormedUpsampling(2 * width, width, "up", taps=taps, rate=rate, folded=folded)
+        self.up = NormedUpsampling(2 * width, width, "up", taps=taps, rate=rate, kernel=kernel)
         self.speaker = Linear(speaker_width, width, "speaker")
         self.units = [
-            Unit(width, kernel, config.residual_dilations, f"unit_{number}", folded=folded)
-            for number, kernel in enumerate(config.residual_kernels)
+            Unit(width, taps, config.residual_dilations, f"unit_{number}", kernel=kernel)
+            for number, taps in enumerate(config.residual_kernels)
         ]
 
     def call(self, x_B1TC: tf.Tensor, speaker_BS: tf.Tensor) -> tf.Tensor:
@@ -124,17 +129,17 @@ class Unit(Part):
     """Pairs of convolutions, the first of each over samples further and further apart."""
 
     def __init__(
-        self, width: int, taps: int, dilations: tuple[int, ...], name: str, *, folded: bool
+        self, width: int, taps: int, dilations: tuple[int, ...], name: str, *, kernel: Kernel
     ) -> None:
         super().__init__(name)
         self.spread = [
             NormedConvolution(
-                width, width, f"spread_{n}", taps=taps, dilation=dilation, folded=folded
+                width, width, f"spread_{n}", taps=taps, dilation=dilation, kernel=kernel
             )
             for n, dilation in enumerate(dilations)
         ]
         self.plain = [
-            NormedConvolution(width, width, f"plain_{n}", taps=taps, dilation=1, folded=folded)
+            NormedConvolution(width, width, f"plain_{n}", taps=taps, dilation=1, kernel=kernel)
             for n in range(len(dilations))
         ]
 
