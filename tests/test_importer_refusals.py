@@ -17,12 +17,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from downloads import Arrays, Download, Raw, download, old_layout, pickled, silent, tensor
+from downloads import (
+    Arrays,
+    Download,
+    Raw,
+    download,
+    old_layout,
+    pickled,
+    silent,
+    tensor,
+    vocabulary,
+)
 
 from myxtts.errors import UserError
 from myxtts.importer.known import RefusedError
 from myxtts.importer.pickles import read_pickle
 from myxtts.importer.reading import import_model
+from myxtts.importer.sizes import read_sizes
 from myxtts.importer.source import open_source
 from myxtts.importer.state import open_codec
 from myxtts.importer.torch_file import open_torch
@@ -294,6 +305,11 @@ def test_a_zip_that_torch_never_wrote_is_refused(case: str, tmp_path: Path) -> N
     assert said in refusal(make(), tmp_path)
 
 
+@pytest.mark.parametrize("name", ["", 5, None, "a" * 501, "\x1b[2Jw", "a\nb"])
+def test_a_tensor_without_a_decent_name_is_refused(name: Any, tmp_path: Path) -> None:
+    assert "whose name is none" in refusal(torch_zip({name: tensor()}), tmp_path)
+
+
 def test_changed_bytes_are_found_by_their_checksum(tmp_path: Path) -> None:
     whole = bytearray(torch_zip({"w": tensor()}))
     whole[whole.find(FOUR) + 5] ^= 1
@@ -403,6 +419,14 @@ def test_only_the_first_of_many_faults_are_told(tmp_path: Path) -> None:
     said = refused(given, tmp_path).problem
     assert said.count("missing") == 20
     assert "; and " in said
+
+
+@pytest.mark.parametrize("shape", [(1, 2**31 - 1), (0, 128), (64,), ()])
+def test_a_shape_that_no_network_has_is_refused_before_any_size_is_worked_out(
+    shape: tuple[int, ...],
+) -> None:
+    with pytest.raises(UserError, match=r"gpt\.text_embedding\.weight is .* no shape of XTTS-v2"):
+        read_sizes({"gpt.text_embedding.weight": shape}, None, {}, vocabulary())
 
 
 SETTINGS: dict[str, tuple[dict[str, Any], str]] = {

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from myxtts.config import ModelConfig, VocoderConfig
 from myxtts.config.model import MEL_HOP
+from myxtts.config.problems import shown
 from myxtts.errors import UserError
 from myxtts.importer.reference_settings import constants
 from myxtts.importer.shapes import (
@@ -29,6 +30,7 @@ _COUNTED = {
     "gpt_start_text_token": "text_start",
     "gpt_stop_text_token": "text_stop",
 }
+LONGEST_AXIS = 1 << 18  # So that no product of three sizes leaves 64 bits.
 _REMEDY = "give model.pth, dvae.pth and config.json of one and the same XTTS-v2"
 
 
@@ -50,7 +52,7 @@ def read_sizes(
     for key, ours in _FIXED.items():
         if key in arguments and arguments[key] != gpt[ours]:
             raise SizeError(
-                f"config.json says {key} {str(arguments[key])[:40]}, the weights have {gpt[ours]}",
+                f"config.json says {key} {_told(arguments[key])}, the weights have {gpt[ours]}",
                 _REMEDY,
             )
     parts = {
@@ -74,14 +76,15 @@ def check_constants(model: ModelConfig, arguments: Mapping[str, Any]) -> None:
     for key, value in constants(model).items():
         if arguments.get(key, value) != value:
             raise SizeError(
-                f"config.json says {key} {str(arguments[key])[:40]}, it has to be {value}", _REMEDY
+                f"config.json says {key} {_told(arguments[key])}, it has to be {value}",
+                _REMEDY,
             )
 
 
 def disagreements(model: ModelConfig, arguments: Mapping[str, Any]) -> list[str]:
     """Where config.json counts otherwise than the weights, which are believed."""
     return [
-        f"config.json says {key} {str(arguments[key])[:40]}, the weights have {has}"
+        f"config.json says {key} {_told(arguments[key])}, the weights have {has}"
         for key, ours in _COUNTED.items()
         if arguments.get(key) not in (None, has := getattr(model.gpt, ours))
     ]
@@ -155,7 +158,7 @@ def _speaker(shapes: Shapes) -> dict[str, Any]:
 def _axes(shapes: Shapes, name: str, rank: int) -> Shape:
     if name not in shapes:
         raise SizeError(f"{name} is missing, and with it a size of the network", _REMEDY)
-    if len(shapes[name]) != rank or 0 in shapes[name]:
+    if len(shapes[name]) != rank or not all(0 < n <= LONGEST_AXIS for n in shapes[name]):
         raise SizeError(f"{name} is {list(shapes[name])}, which is no shape of XTTS-v2", _REMEDY)
     return shapes[name]
 
@@ -174,3 +177,7 @@ def _whole(arguments: Mapping[str, Any], key: str) -> int:
     if type(value) is not int:
         raise SizeError(f"config.json has no whole number at model_args.{key}", _REMEDY)
     return value
+
+
+def _told(value: Any) -> str:
+    return type(value).__name__ if isinstance(value, dict | list) else shown(str(value))

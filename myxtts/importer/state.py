@@ -112,7 +112,8 @@ def _flat(value: Any) -> dict[str, Tensor]:
     if not isinstance(value, dict) or not value:
         raise RefusedError("it holds no tensors by name")
     for name, tensor in value.items():
-        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+        # A name is repeated in messages, where codes for a terminal have no place.
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= LONGEST_NAME:
             raise RefusedError(f"it has a tensor whose name is none: {str(name)[:100]!r}")
         if not isinstance(tensor, Tensor):
             raise RefusedError(f"its entry {name!r} is no tensor")
