@@ -8,13 +8,14 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from myxtts.gpt.sampling import (
+    FEW,
     GREEDY,
     Sampling,
     SamplingError,
     chances,
     draw,
     penalised,
-    probabilities,
+    ranked,
     rules,
 )
 from myxtts.pipeline import Program
@@ -46,7 +47,12 @@ def by_the_rules(logits_V: Array, sampling: Sampling) -> Array:
 def ours(logits_BV: Array, sampling: Sampling, jit: bool = False) -> Array:
     with tf.device(DEVICE):
         given = tf.constant(logits_BV, tf.float32), rules(sampling)
-    return np.asarray(Program(probabilities, DEVICE, jit=jit)(*given), np.float64)
+    count = FEW if 0 < sampling.top_k <= FEW else CODES
+    program = Program(partial(ranked, count=count), DEVICE, jit=jit, name="ranked")
+    mass_BR, code_BR = program(*given)
+    mass_BV = np.zeros(logits_BV.shape)
+    np.put_along_axis(mass_BV, code_BR.numpy(), mass_BR.numpy(), 1)
+    return mass_BV
 
 
 @COMPILERS
@@ -100,12 +106,13 @@ def draws(
     return np.asarray(program(*given))
 
 
-def test_draws_follow_the_probabilities() -> None:
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_k=0)], ids=["few", "all"])
+def test_draws_follow_the_probabilities(sampling: Sampling) -> None:
     rows = 4000
     logits_V = random_logits(1)
     evenly = (np.arange(rows) + 0.5) / rows
-    counts = np.bincount(draws(np.repeat(logits_V, rows, 0), evenly, Sampling()), minlength=CODES)
-    assert np.abs(counts - rows * by_the_rules(logits_V[0], Sampling())).max() <= 1.01
+    counts = np.bincount(draws(np.repeat(logits_V, rows, 0), evenly, sampling), minlength=CODES)
+    assert np.abs(counts - rows * by_the_rules(logits_V[0], sampling)).max() <= 1.01
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1 - 2.0**-24])
