@@ -31,7 +31,7 @@ bench: install
 
 # 200 random deaths of producer, consumer and user's patience.
 kills: install
-	$(BIN)/python -m pytest tests/test_kills.py
+	$(BIN)/python -m pytest tests/test_kills.py tests/test_checkpoint_kills.py
 
 install: $(INSTALLED)
 

@@ -23,7 +23,7 @@ from figures import Work, hand_out, parser, spread, told, use_cores
 from myxtts.batch import Batch
 from myxtts.config import DevicesConfig
 from myxtts.devices import DevicePlan, explicit_moves, open_devices, plan_devices
-from myxtts.pipeline import Feed, Program, extract, move, transfer
+from myxtts.pipeline import Program, extract, feed_split, move, transfer
 from myxtts.telemetry.alarms import variation
 from myxtts.telemetry.record import Recorder
 
@@ -152,7 +152,7 @@ def step_periods(batches: Iterator[tuple[Batch, ...]], sides: Sides, steps: int)
 
 def linked_periods(sides: Sides, depth: int, steps: int) -> list[float]:
     """The pipeline as it trains: full ring first, then step after step."""
-    with Feed(sides.features(), sides.plan.models, depth, SILENT) as ahead:
+    with feed_split([sides.features()], sides.plan.models, depth, SILENT) as ahead:
         ahead.fill(10)
         return step_periods(ahead, sides, steps)
 
@@ -169,7 +169,7 @@ def handover_seconds(sides: Sides, batches: int, *, copied: bool) -> float:
         raw = extract(
             raw, Program(lambda x, _number: x + 1.0, sides.plan.data, name="copy"), SILENT
         )
-    with Feed(raw, sides.plan.models, 3, SILENT) as ahead:
+    with feed_split([raw], sides.plan.models, 3, SILENT) as ahead:
         for _ in itertools.islice(ahead, WARM_UP):
             pass
         start = time.perf_counter()

@@ -16,7 +16,7 @@ from myxtts.config import Config, DataConfig, TextConfig
 from myxtts.devices import Say
 from myxtts.errors import UserError
 from myxtts.manifest import GRAIN, NAME, Manifest, read_manifest
-from myxtts.plan import NO_CLIP, Plan, held_out, make_plan
+from myxtts.plan import ALONE, NO_CLIP, Plan, Worker, held_out, make_plan
 from myxtts.prepare import RATE, Order, Vocabulary, prepare, recognise
 from myxtts.reader import (
     Clips,
@@ -133,7 +133,12 @@ def open_clips(config: Config, devices: int, say: Say) -> Reader:
 
 
 def open_part(
-    part: Part, tokenizer: Tokenizer | None, config: Config, devices: int, say: Say
+    part: Part,
+    tokenizer: Tokenizer | None,
+    config: Config,
+    devices: int,
+    say: Say,
+    worker: Worker = ALONE,
 ) -> Reader:
     """What reads these clips, with their texts where there is something to encode them by."""
     if not len(part.rows):
@@ -142,7 +147,7 @@ def open_part(
             "hold out fewer: data.validation_share=0.01, or name others: --val-data FOLDER",
         )
     texts = _encoded(part, tokenizer, config.text) if tokenizer else None
-    return _plan_and_tell(ShardSource(_located(part)), texts, config, devices, say)
+    return _plan_and_tell(ShardSource(_located(part)), texts, config, devices, say, worker)
 
 
 def _training_data(config: Config) -> Path:
@@ -152,9 +157,14 @@ def _training_data(config: Config) -> Path:
 
 
 def _plan_and_tell(
-    source: Source, texts: Texts | None, config: Config, devices: int, say: Say
+    source: Source,
+    texts: Texts | None,
+    config: Config,
+    devices: int,
+    say: Say,
+    worker: Worker = ALONE,
 ) -> Reader:
-    plan: Plan = make_plan(source.samples, config.data, config.training.seed, devices)
+    plan: Plan = make_plan(source.samples, config.data, config.training.seed, devices, worker)
     hours = float(np.sum(source.samples)) / RATE / 3600
     say(
         f"{len(source.samples)} clips, {hours:.2f} hours, "

@@ -1,7 +1,7 @@
 """AdamW over named weights, with the clipping, loss scale and moving average that go with it.
 
 Everything happens inside a compiled program, and everything that a resumed run needs is a
-variable: `variables` names them all.
+variable: `variables` and `average` name them all.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,13 +50,9 @@ class AdamW:
 
     @property
     def variables(self) -> dict[str, tf.Variable]:
-        """Everything but the weights, by a name for each."""
+        """Everything but the weights and their averages, by a name for each."""
         named = {"updates": self.updates}
-        for kind, each in (
-            ("first", self._first),
-            ("second", self._second),
-            ("average", self.average),
-        ):
+        for kind, each in (("first", self._first), ("second", self._second)):
             named |= {f"{kind}/{name}": variable for name, variable in each.items()}
         return named
 

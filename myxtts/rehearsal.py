@@ -22,7 +22,7 @@ from myxtts.config import Config, ModelConfig, TrainingConfig
 from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.errors import UserError
 from myxtts.features import MELS, feature_extractor
-from myxtts.pipeline import Feed, Program, extract, finish, is_on, move
+from myxtts.pipeline import Feed, Program, extract, feed_split, finish, is_on, move
 from myxtts.reader import clips_on_data_device
 from myxtts.run import Learned, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
@@ -66,8 +66,8 @@ def rehearse(config: Config, plan: DevicePlan, steps: int, sound: Sound, say: Sa
         features = Program(body, plan.data, jit=config.training.compile == "xla", name="extract")
         with (
             sound.open(plan.data, steps, run.recorder) as raw,
-            Feed(
-                extract(raw, features, run.recorder),
+            feed_split(
+                [extract(raw, features, run.recorder)],
                 plan.models,
                 config.pipeline.depth,
                 run.recorder,
@@ -99,14 +99,16 @@ def learned(hands: tuple[Batch, ...], sound: Sound, *, compiled: bool) -> Learne
 
 def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
     """The guides' lines on the pipeline and on the model's place."""
-    if plan.arrangement == "single":
+    if len(plan.devices) == 1 or plan.arrangement == "single":
         return [f"Single-device mode: data and model on {plan.data} and {plan.model}"]
     indices = ", ".join(str(index) for index in plan.model_indices)
+    datas = ", ".join(str(index) for index in plan.data_indices)
+    ahead = clips_on_data_device(config.data)
     return [
         "🚀 Intelligent GPU Pipeline: Multi-GPU Mode",
-        f"   - Data Processing GPU: {plan.data_index}",
+        f"   - Data Processing GPU: {datas}",
         f"   - Model Training GPU: {indices}",
-        f"   - Prefetching to {plan.data} with buffer_size={clips_on_data_device(config.data)}",
+        f"   - Prefetching to {', '.join(plan.datas)} with buffer_size={ahead}",
         f"🎯 Multi-GPU Mode: Model will be placed on {', '.join(plan.models)}",
         f"   (Original GPU {indices} is now mapped to {', '.join(d[1:] for d in plan.models)})",
         *(f"Creating model on device: {device}" for device in plan.models),
@@ -116,7 +118,7 @@ def pipeline_lines(config: Config, plan: DevicePlan) -> list[str]:
 def wait_for_batches(ahead: Feed, config: Config, plan: DevicePlan, say: Say) -> None:
     """Lets the ring fill before the first step, at most `pipeline.model_start_delay` seconds."""
     delay = config.pipeline.model_start_delay
-    if plan.arrangement == "split":
+    if plan.apart:
         say(f"🕐 Multi-GPU Mode: Waiting {delay}s for data pipeline to warm up...")
     full = ahead.fill(delay)
     if not full:

@@ -42,6 +42,14 @@ class Learned(NamedTuple):
     """Whether its step compiled a program: slow for a known reason."""
 
 
+class Watchers(NamedTuple):
+    """Who is told of the steps besides the books."""
+
+    alarms: AlarmWatch
+    nvml: ModuleType | None
+    view: View
+
+
 class Run:
     """What the loop talks to: spans around its parts, results as they come, a line now and then."""
 
@@ -51,11 +59,9 @@ class Run:
         recorder: Recorder,
         late: LateResults,
         plan: DevicePlan,
-        watch: AlarmWatch,
-        nvml: ModuleType | None,
-        view: View,
+        watchers: "Watchers",
     ) -> None:
-        self.view = view
+        self.view = watchers.view
         self.folder = folder
         self.recorder = recorder
         self.times: deque[StepTimes] = deque(maxlen=KEPT_STEPS)
@@ -64,8 +70,8 @@ class Run:
         """The newest finished step's scalars."""
         self._late = late
         self._plan = plan
-        self._watch = watch
-        self._nvml = nvml
+        self._watch = watchers.alarms
+        self._nvml = watchers.nvml
         self._ledger = StepLedger(recorder, plan.model)
         self._queued: dict[int, Learned] = {}
         self._window: list[StepTimes] = []
@@ -176,11 +182,11 @@ def open_run(
         results_lag=config.telemetry.results_lag,
     )
     with contextlib.ExitStack() as stack:
-        recorder = open_recorder(folder, {"data": [plan.data], "model": list(plan.models)})
+        recorder = open_recorder(folder, {"data": list(plan.datas), "model": list(plan.models)})
         stack.callback(recorder.close)
         late = stack.enter_context(LateResults(config.telemetry.results_lag, recorder))
         nvml = stack.enter_context(open_nvml())
-        yield Run(folder, recorder, late, plan, AlarmWatch(limits), nvml, view)
+        yield Run(folder, recorder, late, plan, Watchers(AlarmWatch(limits), nvml, view))
 
 
 def new_folder(runs: Path) -> Path:

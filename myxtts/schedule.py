@@ -28,7 +28,7 @@ class Schedule(NamedTuple):
             return self.highest
         done = min(1.0, (step - warm_up) / max(1, self.steps - warm_up))
         if self.shape == "steps":
-            return self.highest / 2 ** sum(done >= share for share in HALVINGS)
+            return float(self.highest / 2 ** sum(done >= share for share in HALVINGS))
         wave = (1 + math.cos(math.pi * done)) / 2
         return self.highest * (self.lowest_share + (1 - self.lowest_share) * wave)
 

@@ -107,9 +107,10 @@ def _check_driver(config: Config, gpus: list[Gpu], checks: Checklist) -> None:
 
 def _check_placement(plan: DevicePlan, checks: Checklist) -> None:
     models = ",".join(str(index) for index in plan.model_indices)
-    if plan.data_index is not None:
-        checks.passed(f"GPU indices valid: data_gpu={plan.data_index}, model_gpu={models}")
-        cards = dict.fromkeys((plan.data_index, *plan.model_indices))
+    if plan.data_indices:
+        datas = ",".join(str(index) for index in plan.data_indices)
+        checks.passed(f"GPU indices valid: data_gpu={datas}, model_gpu={models}")
+        cards = dict.fromkeys((*plan.data_indices, *plan.model_indices))
         checks.passed("Set visible devices: " + " and ".join(f"GPU {card}" for card in cards))
     if plan.caps_mb:
         checks.passed(f"Memory caps configured: {', '.join(f'{mb} MB' for mb in plan.caps_mb)}")

@@ -137,7 +137,7 @@ def test_several_model_gpus_keep_their_order() -> None:
 
 def test_negative_gpu_is_left_for_devices_to_refuse() -> None:
     config = load_config(flags={"devices.data_gpu": -1, "devices.model_gpu": "-2,1"})
-    assert config.devices == DevicesConfig(data_gpu=-1, model_gpu=(-2, 1))
+    assert config.devices == DevicesConfig(data_gpu=(-1,), model_gpu=(-2, 1))
 
 
 def test_tilde_in_a_file_is_the_home_folder(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

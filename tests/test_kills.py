@@ -19,6 +19,7 @@ from myxtts.pipeline import (
     ProducerDiedError,
     Program,
     extract,
+    feed_split,
 )
 from myxtts.telemetry.record import Recorder
 
@@ -60,7 +61,7 @@ class Trial:
 
     def ahead(self) -> Feed:
         stages = extract(self.clips(), self.features, SILENT)
-        return Feed(stages, self.plan.models, 3, SILENT)
+        return feed_split([stages], self.plan.models, 3, SILENT)
 
     def loop(self, stop_at: int = -1) -> None:
         with LateResults(2, SILENT) as late, self.ahead() as ahead, explicit_moves():

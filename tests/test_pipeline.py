@@ -1,5 +1,6 @@
 """Programs, moves and late results on logical CPU devices: the real code, no mocks."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import tensorflow as tf
 from myxtts.batch import Batch
 from myxtts.devices import DevicePlan, explicit_moves, silent_moves
 from myxtts.pipeline import (
-    Feed,
     LateResults,
     OutOfMemoryError,
     Program,
     WrongDeviceError,
     extract,
+    feed_parallel,
+    feed_split,
     move,
     run_ahead,
     transfer,
@@ -195,7 +197,7 @@ def test_the_next_batch_is_prepared_while_a_step_runs(plan: DevicePlan) -> None:
             yield batch
 
     program = Program(doubled, plan.data)
-    with Feed(extract(watched(), program, SILENT), plan.models, 3, SILENT) as ahead:
+    with feed_split([extract(watched(), program, SILENT)], plan.models, 3, SILENT) as ahead:
         (batch,) = next(ahead)
         assert ahead.fill(10)  # The "step" of batch 0 lasts until this event.
         # One waits on the model device, three on the data device.
@@ -224,3 +226,43 @@ def test_reading_results_adds_no_wait_of_its_own_to_the_loops_lane(
         late.put(0, {"loss": on(plan.model, 1.0)[0]})
     names = [e["name"] for e in read_events(tmp_path / FILE) if e["kind"] == "span"]
     assert names == ["results"]
+
+
+DATAS, MODELS = ("/CPU:0", "/CPU:3"), ("/CPU:1", "/CPU:2")
+
+
+def numbered(device: str, numbers: range, fault: int = -1) -> Iterator[Batch]:
+    """Batches made on a device, in the tensors of which their number stands."""
+    for number in numbers:
+        if number == fault:
+            raise OSError(f"batch {number} cannot be read")
+        yield Batch(number, ("a", "b"), on(device, number, number))
+
+
+def test_batches_of_two_data_devices_stay_in_order_and_reach_both_model_devices() -> None:
+    lanes = [numbered(device, range(7)[place::2]) for place, device in enumerate(DATAS)]
+    with feed_split(lanes, MODELS, 2, SILENT) as feed:
+        taken = list(feed)
+    assert [hands[0].number for hands in taken] == list(range(7))
+    assert all(hand.tensors.numpy().tolist() == [h[0].number] for h in taken for hand in h)
+    assert {hand.tensors.device[-6:] for hands in taken for hand in hands} == {":CPU:1", ":CPU:2"}
+
+
+def test_devices_that_prepare_for_themselves_are_handed_what_they_made() -> None:
+    made = [list(numbered(device, range(3))) for device in MODELS]
+    with feed_parallel(made, 2, SILENT) as feed:
+        taken = list(feed)
+    assert [hands[0].number for hands in taken] == [0, 1, 2]
+    own = [batch.tensors for pair in zip(*made, strict=True) for batch in pair]
+    got = [hand.tensors for hands in taken for hand in hands]
+    assert all(a is b for a, b in zip(own, got, strict=True))
+
+
+@pytest.mark.parametrize("lane", [0, 1])
+def test_an_error_in_any_lane_reaches_the_loop_and_stops_the_others(lane: int) -> None:
+    faults = [3 if place == lane else -1 for place in range(2)]
+    lanes = [numbered(d, range(100), fault) for d, fault in zip(MODELS, faults, strict=True)]
+    before = threading.active_count()
+    with pytest.raises(OSError, match="batch 3"), feed_parallel(lanes, 2, SILENT) as feed:
+        list(feed)
+    assert threading.active_count() == before

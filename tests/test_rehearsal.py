@@ -1,5 +1,6 @@
 """The whole pipeline on made-up clips: two devices, one ring, honest books."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -23,9 +24,11 @@ from myxtts.rehearsal import (
 )
 from myxtts.run import Learned, NonFiniteError, Run, open_run
 from myxtts.telemetry.record import FILE, Recorder, read_events
+from myxtts.view.live import Lines
 
 NOISE = Noise(rows=6, clip_seconds=2.0, settings=DataConfig())
 STEPS = 40
+QUIET = Lines(lambda _line: None, time.perf_counter)
 
 
 def config_in(folder: Path, **flags: object) -> Config:
@@ -83,7 +86,7 @@ def test_the_model_and_its_optimizer_live_on_the_model_device(plan: DevicePlan) 
 def test_two_model_devices_learn_what_one_learns_from_the_whole_batch(
     plan: DevicePlan, tmp_path: Path
 ) -> None:
-    both = plan_devices(DevicesConfig(emulate=4, data_gpu=0, model_gpu=(1, 2)), [])
+    both = plan_devices(DevicesConfig(emulate=4, data_gpu=(0,), model_gpu=(1, 2)), [])
     features = next(two_features(plan)).tensors
     halves = [
         move({name: value[row : row + 1] for name, value in features.items()}, device)
@@ -110,7 +113,7 @@ def test_noise_is_a_function_of_seed_and_number(plan: DevicePlan) -> None:
 def test_a_loss_that_is_no_number_stops_with_step_and_clips(
     plan: DevicePlan, tmp_path: Path
 ) -> None:
-    with open_run(config_in(tmp_path), plan) as run, tf.device(plan.model):
+    with open_run(config_in(tmp_path), plan, QUIET, tmp_path) as run, tf.device(plan.model):
         with run.step(5):
             loss = tf.constant(float("nan"))
         run.queued(5, Learned(5, ("clip-a", "clip-b"), 2.0), {"loss": loss})
@@ -121,7 +124,7 @@ def test_a_loss_that_is_no_number_stops_with_step_and_clips(
 def test_two_runs_of_one_second_have_two_folders(plan: DevicePlan, tmp_path: Path) -> None:
     folders = set()
     for _ in range(3):
-        with open_run(config_in(tmp_path), plan) as run:
+        with open_run(config_in(tmp_path), plan, QUIET, tmp_path) as run:
             folders.add(run.folder)
     assert len(folders) == 3
 

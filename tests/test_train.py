@@ -1,6 +1,7 @@
 """Training from a folder of clips to a model's folder; and going on as if nothing had happened."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from myxtts.errors import UserError
 from myxtts.model_folder.files import open_model_folder
 from myxtts.model_folder.networks import load_codec, load_gpt
 from myxtts.telemetry.record import FILE, read_events
+
+SHORT = {"training.stage": "dvae", "stages.dvae.steps": 4, "training.save_every": 2}
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +96,9 @@ def as_killed_after(step: int, run: Path, stage: str, folder: Path) -> Path:
             shutil.rmtree(saved)
     unfinished = ("codec", "gpt") if stage == "dvae" else ("gpt",)
     for part in unfinished:
-        (copy / "model" / f"{part}.safetensors").unlink()
+        (copy / "model" / f"{part}.safetensors").unlink(missing_ok=True)
     if stage == "dvae":
-        shutil.rmtree(copy / "gpt")
+        shutil.rmtree(copy / "gpt", ignore_errors=True)
     return copy
 
 
@@ -123,3 +126,29 @@ def test_fine_tuning_starts_from_the_weights_of_a_model_folder(
     assert not (tuned / "dvae").exists()
     kept = [folder / "model" / "codec.safetensors" for folder in (tuned, whole)]
     assert kept[0].read_bytes() == kept[1].read_bytes()
+
+
+ARRANGED = {
+    "two data devices": DevicePlan("split", ("/CPU:0", "/CPU:3"), ("/CPU:1", "/CPU:2")),
+    "parallel": DevicePlan("parallel", ("/CPU:1", "/CPU:2"), ("/CPU:1", "/CPU:2")),
+}
+
+
+@pytest.mark.parametrize("arrangement", ARRANGED)
+def test_a_run_goes_on_bit_same_in_any_arrangement(
+    arrangement: str, data: Path, tmp_path: Path
+) -> None:
+    several = ARRANGED[arrangement]
+    config = config_for(data, **SHORT, **{"telemetry.runs": str(tmp_path / "runs")})
+    straight = trained(config, several)
+    broken = as_killed_after(2, straight, "dvae", tmp_path)
+    trained(config, several, broken)
+    assert checkpoint(broken, "dvae") == checkpoint(straight, "dvae")
+
+
+def test_how_many_devices_prepare_changes_no_bit(data: Path, tmp_path: Path) -> None:
+    config = config_for(data, **SHORT, **{"telemetry.runs": str(tmp_path / "runs")})
+    two = ARRANGED["two data devices"]
+    one = replace(two, datas=two.datas[:1])
+    runs = [trained(config, several) for several in (one, two)]
+    assert checkpoint(runs[0], "dvae") == checkpoint(runs[1], "dvae")

@@ -8,6 +8,7 @@ from clips import save, speech
 from myxtts.config import Config, load_config
 from myxtts.devices import DevicePlan
 from myxtts.train import train
+from myxtts.train.resume import GoingOn
 
 WORDS = ("red", "green", "blue", "seven", "house", "tree")
 TINY = {
@@ -58,4 +59,5 @@ def trained(
     config: Config, plan: DevicePlan, going_on: Path | None = None, said: list[str] | None = None
 ) -> Path:
     """The run's folder."""
-    return train(config, plan, going_on, (said if said is not None else []).append)
+    resumed = GoingOn(going_on) if going_on else None
+    return train(config, plan, resumed, (said if said is not None else []).append)

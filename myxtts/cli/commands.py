@@ -46,7 +46,7 @@ def train(
     config = given.config()
     going_on = run_to_resume(resume, config.telemetry.runs, _say) if resume else None
     if going_on:
-        config = given.config(going_on / "config.yaml")
+        config = given.config(going_on.folder / "config.yaml")
     plan = _open(config)
     from myxtts.train import train as run_training  # noqa: PLC0415
 

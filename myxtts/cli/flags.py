@@ -52,10 +52,10 @@ CAPS = (
     Flag("--model-gpu-memory", "devices.model_gpu_memory", str, "Cap in MB, or auto."),
 )
 DEVICES = (
-    Flag("--data-gpu", "devices.data_gpu", int, "GPU that prepares batches."),
+    Flag("--data-gpu", "devices.data_gpu", str, "GPU that prepares batches; several: 0,1."),
     Flag("--model-gpu", "devices.model_gpu", str, "GPU that learns; several: 1,2,3."),
     Flag("--emulate", "devices.emulate", int, "CPU devices that stand for GPUs 0 to N-1."),
-    Flag("--arrangement", "devices.arrangement", str, "single or split."),
+    Flag("--arrangement", "devices.arrangement", str, "single, split, cached, parallel or hybrid."),
     Flag(ISOLATION, "devices.memory_isolation", bool, "Caps GPU memory by role."),
     *CAPS,
 )

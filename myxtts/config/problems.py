@@ -50,10 +50,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     name = name.lower()[-2 * LONGEST_SHOWN :]  # difflib takes quadratic time.
     last = name.rsplit(".", 1)[-1]
 
-    def likeness(candidate: str) -> tuple[float, float]:
+    def likeness(candidate: str) -> tuple[float, int, float]:
         whole = SequenceMatcher(None, name, candidate).ratio()
         tail = SequenceMatcher(None, last, candidate.rsplit(".", 1)[-1]).ratio()
-        return max(whole, tail), whole
+        return max(whole, tail), -candidate.count("."), whole  # Of equals the shorter path.
 
     best = max(known, key=likeness)
     return best if likeness(best)[0] >= NEAR else None

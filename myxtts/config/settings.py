@@ -79,10 +79,10 @@ class DevicesConfig(Settings):
 
     # Nothing is said here about negative or absent GPUs: `devices` knows the
     # machine, and so names the command that would work on it.
-    arrangement: Literal["single", "split"] | None = None
-    """One device in both roles, or one for each; left out, two roles given mean split."""
-    data_gpu: int | None = None
-    """GPU that prepares batches."""
+    arrangement: Literal["single", "split", "cached", "parallel", "hybrid"] | None = None
+    """Who prepares and who learns (docs/arrangements.md); left out, two roles given mean split."""
+    data_gpu: GpuIndices | None = None
+    """GPU that prepares batches, or several (0,1), which take turns."""
     model_gpu: GpuIndices | None = None
     """GPU that learns, or several (1,2,3), each with a copy of the model."""
     emulate: Annotated[int, Field(ge=1, le=256)] | None = None

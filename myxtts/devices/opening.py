@@ -104,19 +104,20 @@ def _cores() -> int:
 
 def _opening_lines(plan: DevicePlan) -> list[str]:
     """The guides' lines: their troubleshooting looks for them word by word."""
-    if plan.data_index is None or plan.arrangement == "single":
+    if not plan.data_indices or len(plan.devices) == 1 or plan.arrangement == "single":
         return []
-    names = " and ".join(f"GPU {i}" for i in (plan.data_index, *plan.model_indices))
+    cards = dict.fromkeys((*plan.data_indices, *plan.model_indices))
+    names = " and ".join(f"GPU {i}" for i in cards)
     lines = [
         "🎯 Configuring Multi-GPU Mode...",
-        f"   Data Processing GPU: {plan.data_index}",
+        f"   Data Processing GPU: {', '.join(str(i) for i in plan.data_indices)}",
         f"   Model Training GPU: {', '.join(str(i) for i in plan.model_indices)}",
         f"   Set visible devices: {names}",
     ]
     if plan.caps_mb:
         lines += [
             f"   Memory cap for data GPU: {plan.caps_mb[0]} MB",
-            f"   Memory cap for model GPU: {plan.caps_mb[1]} MB",
+            f"   Memory cap for model GPU: {plan.caps_mb[-1]} MB",
         ]
     elif plan.emulated:
         stand_ins = ", ".join(

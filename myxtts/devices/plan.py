@@ -35,18 +35,21 @@ def plain(text: str) -> int | str:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-Roles = tuple[int, tuple[int, ...]]
-"""The index of the data card, and those of the model cards."""
+Roles = tuple[tuple[int, ...], tuple[int, ...]]
+"""The indices of the data cards, and those of the model cards."""
+TOGETHER = ("single", "cached", "parallel")
+"""Arrangements in which the model devices prepare their batches themselves."""
 
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """Says once, for the whole process, which device is data and which are model."""
+    """Says once, for the whole process, which devices are data and which are model."""
 
     arrangement: str
-    data: str
+    """single, split, cached, parallel or hybrid."""
+    datas: tuple[str, ...]
     models: tuple[str, ...]
-    data_index: int | None = None
+    data_indices: tuple[int, ...] = ()
     model_indices: tuple[int, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     """The cards in role order: CUDA_VISIBLE_DEVICES will hold just these."""
@@ -56,6 +59,16 @@ class DevicePlan:
     """One cap for each device in role order, or none at all."""
 
     @property
+    def data(self) -> str:
+        """The first data device."""
+        return self.datas[0]
+
+    @property
+    def apart(self) -> bool:
+        """Whether other devices prepare than learn."""
+        return not set(self.datas) & set(self.models)
+
+    @property
     def model(self) -> str:
         """The first model device."""
         return self.models[0]
@@ -63,7 +76,7 @@ class DevicePlan:
     @property
     def devices(self) -> tuple[str, ...]:
         """Every device once, data first."""
-        return tuple(dict.fromkeys((self.data, *self.models)))
+        return tuple(dict.fromkeys((*self.datas, *self.models)))
 
     @property
     def halves(self) -> bool:
@@ -112,28 +125,35 @@ def _plans(asked: DevicesConfig, changes: Changes, gpus: Sequence[Gpu]) -> bool:
 def _plan(asked: DevicesConfig, gpus: Sequence[Gpu]) -> DevicePlan:
     pool = asked.emulate or len(gpus)
     _check_asked(asked, pool)
-    roles = _single_roles(asked, pool) if _is_single(asked) else _split_roles(asked, pool)
+    arrangement = _arrangement(asked)
+    roles = _roles(arrangement, asked, pool)
     if roles is None:
-        return DevicePlan("single", "/CPU:0", ("/CPU:0",))
+        return DevicePlan(arrangement, ("/CPU:0",), ("/CPU:0",))
     _check_present(asked, roles, pool)
-    if not _is_single(asked):
+    if arrangement not in TOGETHER:
         _check_apart(asked, roles, pool)
+        halved = set(roles[0]) & set(roles[1]) and not asked.emulate
+        arrangement = "single" if halved else arrangement
     if asked.emulate:
-        return _emulated(asked.emulate, roles)
-    return _capped(asked, roles, gpus) if asked.memory_isolation else _uncapped(roles, gpus)
+        return _emulated(arrangement, asked.emulate, roles)
+    if asked.memory_isolation:
+        return _capped(arrangement, asked, roles, gpus)
+    return _uncapped(arrangement, roles, gpus)
 
 
-def _is_single(asked: DevicesConfig) -> bool:
+def _arrangement(asked: DevicesConfig) -> str:
     if asked.arrangement:
-        return asked.arrangement == "single"
+        return asked.arrangement
     nothing_named = asked.data_gpu is None and asked.model_gpu is None
-    return nothing_named and (asked.emulate or 0) < 2
+    return "single" if nothing_named and (asked.emulate or 0) < 2 else "split"
 
 
-def _single_roles(asked: DevicesConfig, pool: int) -> Roles | None:
-    """One card for both roles; None when there is no card and none was asked for."""
-    named = {i for i in (asked.data_gpu, *(asked.model_gpu or ())) if i is not None}
-    if len(named) > 1:
+def _roles(arrangement: str, asked: DevicesConfig, pool: int) -> Roles | None:
+    """Which cards do what; None when there is no card and none was asked for."""
+    if arrangement in ("split", "hybrid"):
+        return _split_roles(arrangement, asked, pool)
+    named = tuple(dict.fromkeys((*(asked.data_gpu or ()), *(asked.model_gpu or ()))))
+    if arrangement == "single" and len(named) > 1:
         raise DeviceError(
             f"arrangement single runs on one GPU, and {len(named)} are named",
             {"--arrangement": "split"},
@@ -143,75 +163,96 @@ def _single_roles(asked: DevicesConfig, pool: int) -> Roles | None:
         if asked.memory_isolation:
             raise DeviceError("memory isolation needs a GPU; 0 GPUs found", ONE_GPU, TWO_EMULATED)
         return None
-    index = named.pop() if named else 0
-    return index, (index,)
+    all_cards = tuple(range(pool)) if arrangement == "parallel" else (0,)
+    cards = named or all_cards
+    return cards, cards
 
 
-def _split_roles(asked: DevicesConfig, pool: int) -> Roles:
-    data, models = asked.data_gpu, asked.model_gpu
-    if asked.emulate or asked.arrangement == "split":
-        data, models = 0 if data is None else data, models or (1,)
-    if data is None or models is None:
+def _split_roles(arrangement: str, asked: DevicesConfig, pool: int) -> Roles:
+    datas, models = asked.data_gpu, asked.model_gpu
+    if asked.emulate or asked.arrangement == arrangement:
+        datas = datas or (0,)
+        models = models or ((1,) if arrangement == "split" else _others(datas, pool))
+    if datas is None or models is None:
         given, missing = (
             ("--data-gpu", "--model-gpu") if models is None else ("--model-gpu", "--data-gpu")
         )
-        named = (data, *(models or ()))
+        named = (*(datas or ()), *(models or ()))
         other = next(i for i in range(pool + 1 + len(named)) if i not in named)
         raise DeviceError(
             f"{given} without {missing}: two-device training needs both",
             *([{missing: str(other)}] if other < pool else [TWO_EMULATED]),
             ONE_GPU,
         )
-    return data, models
+    return datas, models
+
+
+def _others(datas: tuple[int, ...], pool: int) -> tuple[int, ...]:
+    """All cards that are left, and one at least, so that its absence is told."""
+    return tuple(i for i in range(max(2, pool)) if i not in datas) or (1,)
 
 
 def _check_asked(asked: DevicesConfig, pool: int) -> None:
-    named = [("--data-gpu", asked.data_gpu), *(("--model-gpu", i) for i in asked.model_gpu or ())]
+    named = [
+        *(("--data-gpu", i) for i in asked.data_gpu or ()),
+        *(("--model-gpu", i) for i in asked.model_gpu or ()),
+    ]
     for flag, index in named:
-        if index is not None and index < 0:
+        if index < 0:
             raise DeviceError(f"{flag} {index}: GPUs are numbered from 0", *_that_work(pool))
     if asked.emulate and asked.memory_isolation:
         raise DeviceError(
             "memory caps need real GPUs: an emulated one has no memory to cap", UNCAPPED
         )
+    if asked.memory_isolation and asked.arrangement in ("cached", "parallel", "hybrid"):
+        raise DeviceError(
+            f"memory caps keep two roles apart, and in the arrangement {asked.arrangement} "
+            "a card has both",
+            UNCAPPED,
+            {"--arrangement": None},
+        )
 
 
 def _check_present(asked: DevicesConfig, roles: Roles, pool: int) -> None:
-    data, models = roles
+    datas, models = roles
     kind = "emulated GPUs" if asked.emulate else "GPUs"
-    needed = len({data, *models})
+    needed = len({*datas, *models})
     if needed > max(1, pool):
         raise DeviceError(
             f"Multi-GPU requires at least {needed} {kind}; {pool} found", *_that_work(pool)
         )
-    for flag, index in (("--data-gpu", data), *(("--model-gpu", i) for i in models)):
+    flags = [*(("--data-gpu", i) for i in datas), *(("--model-gpu", i) for i in models)]
+    for flag, index in flags:
         if index >= pool:
             numbers = f", numbered 0 to {pool - 1}" if pool else ""
             raise DeviceError(
                 f"{flag} {index}: there is no such GPU; {pool} {kind} found{numbers}",
                 *_that_work(pool),
             )
-    if len(set(models)) < len(models):
-        once = ",".join(str(i) for i in dict.fromkeys(models))
-        twice = next(i for i in models if models.count(i) > 1)
-        raise DeviceError(f"--model-gpu names GPU {twice} twice", {"--model-gpu": once})
+    for flag, cards in (("--data-gpu", datas), ("--model-gpu", models)):
+        if len(set(cards)) < len(cards):
+            once = ",".join(str(i) for i in dict.fromkeys(cards))
+            twice = next(i for i in cards if cards.count(i) > 1)
+            raise DeviceError(f"{flag} names GPU {twice} twice", {flag: once})
 
 
 def _check_apart(asked: DevicesConfig, roles: Roles, pool: int) -> None:
     """Both roles on one card are allowed only as two capped halves of it."""
-    data, models = roles
-    if data not in models or (asked.memory_isolation and len(models) == 1):
+    datas, models = roles
+    both = [card for card in datas if card in models]
+    if not both or (asked.memory_isolation and len(datas) == len(models) == 1):
         return
-    free = [str(i) for i in range(pool) if i != data]
+    free = [str(i) for i in range(pool) if i not in datas]
     other: list[Changes] = []
     if free:
-        other.append({"--data-gpu": str(data), "--model-gpu": free[0]})
+        named = ",".join(str(card) for card in datas)
+        other.append({"--data-gpu": named, "--model-gpu": free[0]})
     if asked.emulate:
         other = other or [TWO_EMULATED]
-    elif len(models) == 1:
+    elif len(datas) == len(models) == 1:
         other.append(HALVES)
     raise DeviceError(
-        f"GPU {data} is asked for as data and as model GPU; "
+        f"GPU {both[0]} is asked for as data and as model GPU; "
         "one card can be both only alone and with its memory isolated",
         *other,
         ONE_GPU,
@@ -222,48 +263,56 @@ def _that_work(pool: int) -> tuple[Changes, ...]:
     return (TWO_GPUS,) if pool >= 2 else ({**ONE_GPU, "--emulate": None}, TWO_EMULATED)
 
 
-def _emulated(count: int, roles: Roles) -> DevicePlan:
-    data, models = roles
+def _emulated(arrangement: str, count: int, roles: Roles) -> DevicePlan:
+    datas, models = roles
     # Each logical device keeps the number of the GPU that it stands for.
     return DevicePlan(
-        arrangement="single" if data in models else "split",
-        data=f"/CPU:{data}",
+        arrangement=arrangement,
+        datas=tuple(f"/CPU:{i}" for i in datas),
         models=tuple(f"/CPU:{i}" for i in models),
-        data_index=data,
+        data_indices=datas,
         model_indices=models,
         emulated=count,
     )
 
 
-def _uncapped(roles: Roles, gpus: Sequence[Gpu]) -> DevicePlan:
-    data, models = roles
-    order = list(dict.fromkeys((data, *models)))
+def _uncapped(arrangement: str, roles: Roles, gpus: Sequence[Gpu]) -> DevicePlan:
+    datas, models = roles
+    order = list(dict.fromkeys((*datas, *models)))
     return DevicePlan(
-        arrangement="single" if data in models else "split",
-        data="/GPU:0",
+        arrangement=arrangement,
+        datas=tuple(f"/GPU:{order.index(i)}" for i in datas),
         models=tuple(f"/GPU:{order.index(i)}" for i in models),
-        data_index=data,
+        data_indices=datas,
         model_indices=models,
         gpus=tuple(gpus[i] for i in order),
     )
 
 
-def _capped(asked: DevicesConfig, roles: Roles, gpus: Sequence[Gpu]) -> DevicePlan:
+def _capped(
+    arrangement: str, asked: DevicesConfig, roles: Roles, gpus: Sequence[Gpu]
+) -> DevicePlan:
     """A device for each role, capped; on one card they are its two halves."""
-    data, models = roles
-    data_mb, model_mb = resolve_caps(
-        (asked.data_gpu_memory, asked.model_gpu_memory), gpus[data], [gpus[i] for i in models]
-    )
-    demands: dict[Gpu, dict[str, int]] = {gpus[data]: {"--data-gpu-memory": data_mb}}
+    datas, models = roles
+    limits = [
+        resolve_caps(
+            (asked.data_gpu_memory, asked.model_gpu_memory), gpus[data], [gpus[i] for i in models]
+        )
+        for data in datas
+    ]
+    data_mb, model_mb = (min(each) for each in zip(*limits, strict=True))
+    demands: dict[Gpu, dict[str, int]] = {}
+    for index in datas:
+        demands.setdefault(gpus[index], {})["--data-gpu-memory"] = data_mb
     for index in models:
         demands.setdefault(gpus[index], {})["--model-gpu-memory"] = model_mb
     check_caps(demands)
     return DevicePlan(
-        arrangement="single" if data in models else "split",
-        data="/GPU:0",
-        models=tuple(f"/GPU:{1 + i}" for i in range(len(models))),
-        data_index=data,
+        arrangement=arrangement,
+        datas=tuple(f"/GPU:{i}" for i in range(len(datas))),
+        models=tuple(f"/GPU:{len(datas) + i}" for i in range(len(models))),
+        data_indices=datas,
         model_indices=models,
         gpus=tuple(demands),
-        caps_mb=(data_mb, *(model_mb for _ in models)),
+        caps_mb=(*(data_mb for _ in datas), *(model_mb for _ in models)),
     )

@@ -19,7 +19,7 @@ class Proof:
 
 def prove_devices(plan: DevicePlan) -> list[Proof]:
     """Runs an op on each role's device and checks the card behind it, or raises."""
-    roles = [("data", plan.data), *(("model", device) for device in plan.models)]
+    roles = [*(("data", d) for d in plan.datas), *(("model", d) for d in plan.models)]
     return [_prove(plan, role, device) for role, device in roles]
 
 

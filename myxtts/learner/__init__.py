@@ -1,12 +1,11 @@
 """A step of learning on one device or several: gradients, their mean, the update."""
 
 from myxtts.learner.copies import At
-from myxtts.learner.learner import Hands, Learner, Settings, share_out
+from myxtts.learner.learner import Learner, Settings, share_out
 from myxtts.learner.student import Lesson, Moment, Student, Variables
 
 __all__ = [
     "At",
-    "Hands",
     "Learner",
     "Lesson",
     "Moment",

@@ -14,10 +14,7 @@ import tensorflow as tf
 from myxtts.batch import Batch
 from myxtts.learner.copies import At, Copy, Found, Make, Named, tf_value
 from myxtts.optimizer import Habits
-from myxtts.pipeline import Program, move
-
-Hands = tuple[Batch, ...]
-"""One batch, shared out to the model devices."""
+from myxtts.pipeline import Hands, Program, move
 
 
 class Restored(Protocol):
@@ -66,18 +63,17 @@ class Learner:
     def state(self) -> dict[str, dict[str, Any]]:
         """Every variable that a resumed run needs, by group and name."""
         optimizer: dict[str, Any] = {}
+        averages: dict[str, Any] = {}
         for copy in reversed(self.copies):  # What all have alike is the first one's.
             optimizer |= copy.optimizer.variables | copy.scale.variables
-        return {
+            averages |= copy.optimizer.average
+        groups = {
             "weights": dict(self._first.weights),
+            "ema": averages,
             "state": dict(self._first.student.state),
             "optimizer": optimizer,
         }
-
-    @property
-    def averages(self) -> dict[str, tf.Variable]:
-        """The moving averages of the weights, from the devices that keep them."""
-        return {name: v for copy in self.copies for name, v in copy.optimizer.average.items()}
+        return {name: group for name, group in groups.items() if group}
 
     def use(self, *, jit: bool) -> None:
         """Takes XLA's programs for the gradients, or graph mode's."""
@@ -90,7 +86,7 @@ class Learner:
 
     def restore(self, stored: Restored) -> None:
         """Takes over a saved state; raises before anything is changed if it does not fit."""
-        stored.restore({name: group for name, group in self.state.items() if group}, _assign)
+        stored.restore(self.state, _assign)
         self.level()
 
     def level(self) -> None:
@@ -116,10 +112,10 @@ class Learner:
         total = copy.weigh(found)
         for hands in batches[1:]:
             total = copy.add(total, self._find(copy, hands[place], at))
-        return copy.divide(total)
+        return _found(copy.divide(total))
 
     def _find(self, copy: Copy, hand: Batch, at: At) -> Found:
-        return copy.finders[self.jit](hand.tensors, copy.moment(hand.number, at))
+        return _found(copy.finders[self.jit](hand.tensors, copy.moment(hand.number, at)))
 
     def _shared(self, found: Sequence[Found]) -> Iterator[Found]:
         """Each device's part of the gradients, and all of the rest, averaged over the devices."""
@@ -170,6 +166,11 @@ def _copy(make: Make, device: str, settings: Settings) -> Copy:
     keras.utils.set_random_seed(settings.seed)
     with tf.device(device):
         return Copy(make(device), device, settings.seed)
+
+
+def _found(results: Any) -> Found:
+    """What a program gives is untyped."""
+    return Found(*results)
 
 
 def _assign(variable: Any, array: Any) -> None:

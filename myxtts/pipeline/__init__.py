@@ -1,6 +1,6 @@
 """Extract, transfer, run ahead: the data device prepares while the model device learns."""
 
-from myxtts.pipeline.feed import Feed
+from myxtts.pipeline.feed import Feed, Hands, feed_parallel, feed_split, in_turn
 from myxtts.pipeline.program import OutOfMemoryError, Program, WrongDeviceError, is_on
 from myxtts.pipeline.results import LateResults, StepResult
 from myxtts.pipeline.ring import (
@@ -15,6 +15,7 @@ from myxtts.pipeline.stages import extract, finish, move, transfer
 __all__ = [
     "ConsumerDiedError",
     "Feed",
+    "Hands",
     "LateResults",
     "OutOfMemoryError",
     "ProducerDiedError",
@@ -24,7 +25,10 @@ __all__ = [
     "StepResult",
     "WrongDeviceError",
     "extract",
+    "feed_parallel",
+    "feed_split",
     "finish",
+    "in_turn",
     "is_on",
     "move",
     "run_ahead",

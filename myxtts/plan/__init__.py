@@ -1,11 +1,21 @@
 """Which clips make which batch, in which order: a pure function of lengths, seed and position."""
 
-from myxtts.plan.batches import NO_CLIP, Plan, PlannedBatch, Position, Table, Worker, make_plan
+from myxtts.plan.batches import (
+    ALONE,
+    NO_CLIP,
+    Plan,
+    PlannedBatch,
+    Position,
+    Table,
+    Worker,
+    make_plan,
+)
 from myxtts.plan.ladder import CODE, Ladder, solve_ladder, whole_codes
 from myxtts.plan.rows import FRAME, rows_per_batch
 from myxtts.plan.split import held_out, is_validation
 
 __all__ = [
+    "ALONE",
     "CODE",
     "FRAME",
     "NO_CLIP",

@@ -48,12 +48,11 @@ def read_batches(
     Tensors: pcm int16 [B, S], samples int64 [B], weights float32 [B] (0 where a row holds no
     clip) and, with texts, text int64 [B, L] and text_tokens int64 [B].
     """
-    for first in range(numbers.start, numbers.stop, STRETCH):
-        table = reader.plan.table(first, min(STRETCH, numbers.stop - first))
+    for first in range(0, len(numbers), STRETCH):
+        stretch = numbers[first : first + STRETCH]
+        table = _table(reader.plan, stretch)
         batches = _start(reader, table, data, device)
-        for number, clips_R, bucket in zip(
-            range(first, numbers.stop), table.clips, table.buckets, strict=False
-        ):
+        for number, clips_R, bucket in zip(stretch, table.clips, table.buckets, strict=True):
             clips_B = clips_R[: reader.plan.rows[bucket]]
             with recorder.span("read", batch=number):
                 try:
@@ -62,6 +61,12 @@ def read_batches(
                     raise reader.source.explain(error, clips_B) from None
             names = (reader.source.ids[i] if i != NO_CLIP else NAMELESS for i in clips_B)
             yield Batch(number, tuple(names), tensors)
+
+
+def _table(plan: Plan, numbers: range) -> Table:
+    """The batches with these numbers: every second one, say, where two devices take turns."""
+    whole = plan.table(numbers.start, numbers[-1] + 1 - numbers.start)
+    return Table(*(array[:: numbers.step] for array in whole))
 
 
 def read_ahead(data: DataConfig, plan: Plan) -> ReadAhead:

@@ -3,8 +3,8 @@
 import time
 
 from myxtts.config import TrainingConfig
-from myxtts.learner import Hands, Learner
-from myxtts.pipeline import finish
+from myxtts.learner import Learner
+from myxtts.pipeline import Hands, finish
 from myxtts.train.supply import Supply
 from myxtts.view.live import View
 
@@ -14,9 +14,8 @@ ROUNDS = 3
 
 def compile_shapes(supply: Supply, learner: Learner, training: TrainingConfig, view: View) -> None:
     """Traces and compiles what every bucket needs; no weight moves."""
-    shapes = supply.sound.shapes
-    with view.phase("compiling", shapes) as advance, supply.one_of_each_shape() as firsts:
-        for place, hands in enumerate(firsts):
+    with view.phase("compiling", supply.shapes) as advance:
+        for place, hands in enumerate(supply.one_of_each_shape()):
             if place == 0 and training.compile == "auto":
                 _choose(learner, hands, view)
             learner.try_out(hands)

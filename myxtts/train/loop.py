@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from myxtts.clips import ClipSound
-from myxtts.learner import At, Hands, Learner
+from myxtts.learner import At, Learner
+from myxtts.pipeline import Hands
 from myxtts.run import Learned, Run
 from myxtts.schedule import Schedule
+from myxtts.train.supply import Supply
 
 
 class Course(NamedTuple):
@@ -42,7 +43,7 @@ def run_steps(
     groups: Iterable[Sequence[Hands]],
     course: Course,
     run: Run,
-    sound: ClipSound,
+    supply: Supply,
     after: After,
 ) -> None:
     """Ten lines that every stage shares; whatever else there is stands around them."""
@@ -51,7 +52,7 @@ def run_steps(
         with run.step(batches[0][0].number):
             results = learner(batches, course.at(step))
         with run.span("books"):
-            batch = learned(batches, sound)
+            batch = learned(batches, supply)
         run.queued(step, batch, results)
         if not after(step):
             break
@@ -65,8 +66,8 @@ def grouped(hands: Iterable[Hands], size: int) -> Iterator[Sequence[Hands]]:
         yield group
 
 
-def learned(batches: Sequence[Hands], sound: ClipSound) -> Learned:
+def learned(batches: Sequence[Hands], supply: Supply) -> Learned:
     """What the books keep of a step's batches."""
     names = tuple(name for hands in batches for hand in hands for name in hand.clips)
-    seconds = sum(sound.seconds(hands[0].number) for hands in batches)
+    seconds = sum(supply.seconds(hands[0].number) for hands in batches)
     return Learned(batches[0][0].number, names, seconds)

@@ -1,7 +1,9 @@
 """Which run goes on: the newest, or the one that is named."""
 
 from pathlib import Path
+from typing import NamedTuple
 
+from myxtts.checkpoint.finding import is_checkpoint
 from myxtts.devices import Say
 from myxtts.errors import UserError
 from myxtts.run import CONFIG_FILE
@@ -10,17 +12,26 @@ AUTO = "auto"
 STAGES = ("dvae", "gpt", "vocoder")
 
 
-def run_to_resume(asked: str, runs: Path, say: Say) -> Path | None:
-    """The run's folder; None where `auto` finds none, so that the same command also begins."""
+class GoingOn(NamedTuple):
+    """A run that goes on."""
+
+    folder: Path
+    checkpoint: Path | None = None
+    """The one that was named, if one was; else each stage goes on from its newest."""
+
+
+def run_to_resume(asked: str, runs: Path, say: Say) -> GoingOn | None:
+    """The run that is meant; None where `auto` finds none, so that the same command also begins."""
     if asked == AUTO:
         found = [folder for folder in _folders(runs) if is_run(folder)]
         if not found:
             say(f"--resume auto: {runs} holds no run; a new one begins")
             return None
-        return max(found, key=lambda folder: (folder / CONFIG_FILE).stat().st_mtime_ns)
-    for folder in (Path(asked), *Path(asked).absolute().parents[:3]):
+        return GoingOn(max(found, key=lambda folder: (folder / CONFIG_FILE).stat().st_mtime_ns))
+    path = Path(asked).absolute()
+    for folder in (path, *path.parents[:3]):
         if is_run(folder):
-            return folder
+            return GoingOn(folder, path if is_checkpoint(path) else None)
     raise UserError(
         f"--resume {asked}: that is no run's folder, nor inside one",
         f"name a folder under {runs}, or auto for the newest",

@@ -2,10 +2,11 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -16,6 +17,7 @@ from myxtts.checkpoint import (
     State,
     Stored,
     check_config,
+    find,
     open_checkpoints,
     other_versions,
 )
@@ -24,7 +26,7 @@ from myxtts.config import Config
 from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.learner import Learner, Settings
 from myxtts.pipeline import Feed, Program
-from myxtts.run import Run, open_run
+from myxtts.run import NonFiniteError, Run, open_run
 from myxtts.schedule import Schedule
 from myxtts.stages import Stage
 from myxtts.train.compiling import compile_shapes
@@ -39,6 +41,14 @@ GOAL = Goal("validation_loss")
 FREE = ("data.num_workers", "data.prefetch", "data.buffer_size", "devices.", "pipeline.")
 FREE_TOO = ("telemetry.", "training.log_every", "training.save_every", "training.keep")
 LENGTHS = ("training.epochs", "training.max_steps", "training.validat", "stages.")
+
+
+class Place(NamedTuple):
+    """Where a stage is kept."""
+
+    folder: Path
+    checkpoint: Path | None = None
+    """The checkpoint to go on from, where one was named."""
 
 
 @dataclass
@@ -61,18 +71,19 @@ def train_stage(
     config: Config,
     plan: DevicePlan,
     stage: Stage,
-    folder: Path,
+    place: Place,
     supplies: tuple[Supply, Supply | None],
     say: Say,
 ) -> Learner:
-    """Learns until the stage's last step; goes on where the folder's newest checkpoint stands."""
+    """Learns until the stage's last step; goes on from the newest checkpoint, or the named one."""
+    folder = place.folder
     with contextlib.ExitStack() as stack:
         checkpoints = stack.enter_context(
             open_checkpoints(folder / CHECKPOINTS, config.training.keep, GOAL, say)
         )
         settings = Settings(stage.habits, config.training.seed, config.training.compile == "xla")
         learner = Learner(stage.student, plan.models, settings)
-        stored = checkpoints.newest()
+        stored = _checkpoint(place, checkpoints, say)
         course = _course(config, stage, supplies[0], stored)
         if stored:
             _restore(learner, stored, config, say)
@@ -89,9 +100,16 @@ def train_stage(
     return learner
 
 
+def _checkpoint(place: Place, checkpoints: Checkpoints, say: Say) -> Stored | None:
+    named = place.checkpoint
+    if named and named.is_relative_to(place.folder.absolute()):
+        return find(named, say)
+    return checkpoints.newest()
+
+
 def _run(session: Session, checkpoints: Checkpoints, view: View) -> None:
     config, learner, course = session.config, session.learner, session.course
-    shapes = session.supply.sound.shapes
+    shapes = session.supply.shapes
     with (
         open_run(config, session.plan, view, session.folder, shapes) as run,
         Saver(checkpoints, run.recorder, view.say) as saver,
@@ -102,7 +120,7 @@ def _run(session: Session, checkpoints: Checkpoints, view: View) -> None:
         with session.supply.open(course.numbers, run.recorder) as feed:
             after = _after(session, run, feed, saver, stop)
             groups = grouped(feed, course.batches)
-            run_steps(learner, groups, course, run, session.supply.sound, after)
+            run_steps(learner, groups, course, run, session.supply, after)
             run.log(feed, _traces(session))
 
 
@@ -120,13 +138,20 @@ def _after(
             _validate(session, run, step)
         if step % training.save_every == 0 or last:
             run.settle()  # Nothing is saved of steps whose results nobody has looked at.
+            _tell(run.view, saver.settle())
             saver.save(_state(session, step))
-            if last:
-                saver.settle()
-            run.view.saved(step, session.folder / CHECKPOINTS)
+        if last:
+            _tell(run.view, saver.settle())
+        session.metrics = {}
         return not stop.asked
 
     return after
+
+
+def _tell(view: View, saved: Stored | None) -> None:
+    """Only what the disk has is called saved."""
+    if saved:
+        view.saved(saved.record.step, saved.folder)
 
 
 def _validate(session: Session, run: Run, step: int) -> None:
@@ -136,6 +161,11 @@ def _validate(session: Session, run: Run, step: int) -> None:
         found = session.judge(run.recorder)
     session.metrics = {f"validation_{name}": value for name, value in found.items()}
     loss = found["loss"]
+    if not math.isfinite(loss):
+        raise NonFiniteError(
+            f"step {step}: the loss of the held-out clips is {loss}",
+            "look at the clips that judge, or lower the learning rate: training.lr",
+        )
     if session.best is None or loss < session.best[1]:
         session.best = (step, loss)
     run.recorder.write({"kind": "validation", "step": step, **session.metrics})
@@ -143,7 +173,7 @@ def _validate(session: Session, run: Run, step: int) -> None:
 
 
 def _course(config: Config, stage: Stage, supply: Supply, stored: Stored | None) -> Course:
-    training, plan = config.training, supply.sound.reader.plan
+    training, plan = config.training, supply.plan
     batches = training.gradient_accumulation_steps
     own = getattr(config.stages, stage.name)
     steps = own.steps or max(1, training.epochs * plan.batches_per_epoch // batches)
@@ -160,11 +190,11 @@ def _course(config: Config, stage: Stage, supply: Supply, stored: Stored | None)
 
 
 def _state(session: Session, step: int) -> State:
-    plan = session.supply.sound.reader.plan
+    plan = session.supply.plan
     position = plan.position(step * session.course.batches)
     return State(
         step=step,
-        groups={name: group for name, group in session.learner.state.items() if group},
+        groups=session.learner.state,
         config=json.loads(session.config.model_dump_json()),
         facts={
             "stage": session.stage.name,
@@ -190,7 +220,6 @@ def _restore(learner: Learner, stored: Stored, config: Config, say: Say) -> None
 def _remember(session: Session, stored: Stored) -> None:
     best = stored.record.facts.get("best")
     session.best = (int(best[0]), float(best[1])) if best else None
-    session.metrics = {k: float(v) for k, v in stored.record.metrics.items() if v is not None}
 
 
 def _may_change(change: Change) -> bool:
@@ -198,7 +227,7 @@ def _may_change(change: Change) -> bool:
 
 
 def _traces(session: Session) -> Mapping[str, int]:
-    programs: list[Program] = [session.supply.program, *session.learner.programs]
+    programs: list[Program] = [*session.supply.programs, *session.learner.programs]
     return {f"{p.name} on {p.device}": p.traces for p in programs}
 
 

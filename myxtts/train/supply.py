@@ -1,45 +1,100 @@
 """The way from clips to the model devices: read, extract, transfer, run ahead."""
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from myxtts.batch import Batch
 from myxtts.clips import ClipSound
 from myxtts.devices import DevicePlan
-from myxtts.learner import Hands
-from myxtts.pipeline import Feed, Program, extract, transfer
+from myxtts.pipeline import (
+    Feed,
+    Hands,
+    Program,
+    extract,
+    feed_parallel,
+    feed_split,
+    in_turn,
+    transfer,
+)
+from myxtts.plan import Plan
 from myxtts.stages import Stage
 from myxtts.telemetry.record import Recorder
 
 
 class Supply:
-    """Batches of one set of clips for one stage; what it compiles serves every range of them."""
+    """Batches of one set of clips for one stage; what it compiles serves every range of them.
+
+    One sound is read for all model devices; or each of them has its own, and prepares it itself.
+    """
 
     def __init__(
-        self, sound: ClipSound, stage: Stage, plan: DevicePlan, depth: int, *, judging: bool = False
+        self,
+        sounds: Sequence[ClipSound],
+        stage: Stage,
+        plan: DevicePlan,
+        depth: int,
+        *,
+        judging: bool = False,
     ) -> None:
-        self.sound = sound
-        self._plan = plan
+        self._sounds = sounds
+        self._models = plan.models
         self._depth = depth
         name = "extract to judge" if judging else "extract"
-        self.program = Program(stage.features(plan.data, judging=judging), plan.data, name=name)
+        self.programs = [
+            Program(stage.features(device, judging=judging), device, name=name)
+            for device in (plan.models if self._own else plan.datas)
+        ]
+
+    @property
+    def plan(self) -> Plan:
+        """Where batches stand; several sounds have alike plans."""
+        return self._sounds[0].reader.plan
+
+    @property
+    def shapes(self) -> int:
+        """In how many shapes batches come: each is compiled once."""
+        return self._sounds[0].shapes
+
+    @property
+    def _own(self) -> bool:
+        return len(self._sounds) > 1
+
+    def seconds(self, number: int) -> float:
+        """The sound in a batch, on all devices."""
+        return sum(sound.seconds(number) for sound in self._sounds)
 
     def open(self, numbers: range, recorder: Recorder) -> Feed:
         """The batches with these numbers, made ahead of the loop that takes them."""
-        raw = self.sound.read(self._plan.data, numbers, recorder)
-        made = extract(raw, self.program, recorder)
-        return Feed(made, self._plan.models, self._depth, recorder)
+        if self._own:
+            whole = zip(self._sounds, self.programs, strict=True)
+            lanes = [self._lane(sound, program, numbers, recorder) for sound, program in whole]
+            return feed_parallel(lanes, self._depth, recorder)
+        turns = len(self.programs)
+        lanes = [
+            self._lane(self._sounds[0], program, numbers[place::turns], recorder)
+            for place, program in enumerate(self.programs)
+        ]
+        return feed_split(lanes, self._models, self._depth, recorder)
 
-    @contextlib.contextmanager
-    def one_of_each_shape(self) -> Iterator[Iterator[Hands]]:
-        """The first batch of every bucket, on the model devices, nothing made ahead."""
+    def one_of_each_shape(self) -> Iterator[Hands]:
+        """The first batch of every bucket, through every device's programs, nothing made ahead."""
         silent = Recorder()
-        raw = self._firsts(silent)
-        yield transfer(extract(raw, self.program, silent), self._plan.models, silent)
+        if self._own:
+            whole = zip(self._sounds, self.programs, strict=True)
+            yield from zip(*(self._firsts(s, p, silent) for s, p in whole), strict=True)
+            return
+        lanes = [self._firsts(self._sounds[0], program, silent) for program in self.programs]
+        made = transfer(in_turn(lanes), self._models, silent)
+        for place, hands in enumerate(made):
+            if place % len(lanes) == 0:
+                yield hands
 
-    def _firsts(self, recorder: Recorder) -> Iterator[Batch]:
-        plan = self.sound.reader.plan
-        buckets = plan.table(0, plan.batches_per_epoch).buckets.tolist()
+    def _lane(
+        self, sound: ClipSound, program: Program, numbers: range, recorder: Recorder
+    ) -> Iterator[Batch]:
+        return extract(sound.read(program.device, numbers, recorder), program, recorder)
+
+    def _firsts(self, sound: ClipSound, program: Program, recorder: Recorder) -> Iterator[Batch]:
+        buckets = self.plan.table(0, self.plan.batches_per_epoch).buckets.tolist()
         for bucket in sorted(set(buckets)):
             number = buckets.index(bucket)
-            yield from self.sound.read(self._plan.data, range(number, number + 1), recorder)
+            yield from self._lane(sound, program, range(number, number + 1), recorder)

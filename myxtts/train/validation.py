@@ -12,7 +12,7 @@ class Judge:
     def __init__(self, supply: Supply, learner: Learner, training: TrainingConfig) -> None:
         self._supply = supply
         self._learner = learner
-        whole = supply.sound.reader.plan.batches_per_epoch
+        whole = supply.plan.batches_per_epoch
         self._numbers = range(min(whole, training.validation_batches))
 
     def __call__(self, _recorder: Recorder) -> dict[str, float]:

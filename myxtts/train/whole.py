@@ -6,7 +6,7 @@ checkpoints and, for each time it was started, its telemetry.
 
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from safetensors.numpy import load_file, save_file
 from myxtts.clips import ClipSound, Part, find_parts, open_part, open_vocabulary
 from myxtts.config import Config, ModelConfig, to_yaml
 from myxtts.devices import DevicePlan, Say
+from myxtts.layers import Precision
 from myxtts.learner import Learner
 from myxtts.mel_levels import measure_levels
 from myxtts.model_folder.files import (
@@ -28,35 +29,41 @@ from myxtts.model_folder.files import (
     open_model_folder,
     settings_text,
 )
+from myxtts.plan import Worker
 from myxtts.run import CONFIG_FILE, new_folder
 from myxtts.stages import DvaeStage, GptStage, Materials, Stage
 from myxtts.telemetry.record import Recorder
 from myxtts.text import Tokenizer, read_vocabulary, train_vocabulary, write_vocabulary
 from myxtts.text.vocabulary import START, STOP
 from myxtts.train.precision import precision_of
-from myxtts.train.session import arrays, train_stage
+from myxtts.train.resume import GoingOn
+from myxtts.train.session import Place, arrays, train_stage
 from myxtts.train.supply import Supply
 
 MODEL = "model"
 LEVEL_CLIPS = 2000
 """Clips, about, whose mels are measured: more say the same."""
-STAGES = {"dvae": DvaeStage, "gpt": GptStage}
+STAGES: Mapping[str, Callable[[Config, Materials, Precision], Stage]] = {
+    "dvae": DvaeStage,
+    "gpt": GptStage,
+}
 PARTS = {"dvae": "codec", "gpt": "gpt", "vocoder": "vocoder"}
 KEPT = ("codec", "gpt", "vocoder", "speaker")
 BESIDE = (MEL_STATS, VOICES, REFERENCE, REFERENCE_SETTINGS)
 STATS, MEAN = "mel_stats", "mel_mean"
 
 
-def train(config: Config, plan: DevicePlan, going_on: Path | None, say: Say) -> Path:
+def train(config: Config, plan: DevicePlan, going_on: GoingOn | None, say: Say) -> Path:
     """Trains what is missing, in a new folder or in that of the run that goes on; gives it."""
-    folder = going_on or _begun(config)
+    folder = going_on.folder if going_on else _begun(config)
     say(f"run: {folder}")
     model = folder / MODEL
     parts = find_parts(config, open_vocabulary(config.text), say)
     config, tokenizer = _with_vocabulary(config, parts[0], model, say)
     _measure(config, parts[0], plan, model)
     for name in _missing(config, model):
-        _train(name, config, plan, folder, (parts, tokenizer), say)
+        place = Place(folder / name, going_on.checkpoint if going_on else None)
+        _train(name, config, plan, place, (parts, tokenizer), say)
     return folder
 
 
@@ -64,34 +71,53 @@ def _train(
     name: str,
     config: Config,
     plan: DevicePlan,
-    folder: Path,
+    place: Place,
     clips: tuple[tuple[Part, Part], Tokenizer],
     say: Say,
 ) -> None:
     say(f"stage {name}")
     parts, tokenizer = clips
-    stage = _stage(name, config, plan, folder / MODEL)
-    devices = len(plan.models)
-    readers = [open_part(p, tokenizer, config, devices, say) for p in parts if len(p.rows)]
-    depth = config.pipeline.depth
+    model = place.folder.parent / MODEL
+    stage, depth = _stage(name, config, plan, model), config.pipeline.depth
     supplies = [
-        Supply(ClipSound(reader, config.data), stage, plan, depth, judging=judging)
-        for reader, judging in zip(readers, (False, True), strict=False)
+        Supply(_sounds(part, tokenizer, config, plan, say), stage, plan, depth, judging=judging)
+        for part, judging in zip(parts, (False, True), strict=True)
+        if len(part.rows)
     ]
     if len(supplies) < 2:
         say("no clip is held out: nothing judges (data.validation_share, --val-data)")
     pair = (supplies[0], supplies[1] if len(supplies) > 1 else None)
-    learner = train_stage(config, plan, stage, folder / name, pair, say)
-    file = folder / MODEL / f"{stage.part}.safetensors"
+    learner = train_stage(config, plan, stage, place, pair, say)
+    file = model / f"{stage.part}.safetensors"
     put(file, arrays(_finished(learner)))
     say(f"{name}: {file}")
 
 
+def _sounds(
+    part: Part, tokenizer: Tokenizer, config: Config, plan: DevicePlan, say: Say
+) -> list[ClipSound]:
+    """One sound for all model devices, or one for each where they prepare it themselves."""
+    count = len(plan.models)
+    if plan.apart or count == 1:
+        readers = [open_part(part, tokenizer, config, count, say)]
+    else:
+        readers = [
+            open_part(part, tokenizer, config, 1, say if not place else _silent, worker)
+            for place, worker in enumerate(Worker(index, count) for index in range(count))
+        ]
+    return [ClipSound(reader, config.data) for reader in readers]
+
+
+def _silent(_line: str) -> None:
+    """What one lane has said the others need not say again."""
+
+
 def _finished(learner: Learner) -> dict[str, Any]:
     """What speaks: the averaged weights where there are any, and the state of the network."""
-    weights = learner.averages or learner.state["weights"]
+    groups = learner.state
+    weights = groups.get("ema", groups["weights"])
     named = {name.partition("/")[2]: weight for name, weight in weights.items()}
-    return named | {name: v for name, v in learner.state["state"].items() if "/" in name}
+    return named | {name: v for name, v in groups.get("state", {}).items() if "/" in name}
 
 
 def _begun(config: Config) -> Path:
