@@ -37,7 +37,7 @@ LENGTHS = [(1000,), (300, 700), (100, 105, 900), (2, 5, 300), (500, 540, 545, 10
 def test_passes_that_agree_join_into_the_last_one(lengths: tuple[int, ...]) -> None:
     # Also pieces too short to blend, and passes shorter than the overlap: nothing is heard twice.
     pieces = pieces_of([ramp(length) for length in lengths], overlap=64)
-    np.testing.assert_allclose(np.concatenate(pieces), ramp(lengths[-1]), rtol=1e-5)
+    assert distance(np.concatenate(pieces), ramp(lengths[-1])) < 1e-6
 
 
 def test_a_last_piece_too_short_to_blend_is_handed_out_as_it_is() -> None:

@@ -25,14 +25,18 @@ MODEL = "/CPU:1"
 COMPILERS = pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
 
 
+def made(precision: str = "float32") -> Speaker:
+    with tf.device(MODEL):
+        speaker = Speaker(CONFIG, precision)
+        give_golden_weights(
+            speaker, "weights_hifigan_decoder", speaker_names(CONFIG), "speaker_encoder."
+        )
+    return speaker
+
+
 @pytest.fixture(scope="module")
 def speaker() -> Speaker:
-    with tf.device(MODEL):
-        made = Speaker(CONFIG)
-        give_golden_weights(
-            made, "weights_hifigan_decoder", speaker_names(CONFIG), "speaker_encoder."
-        )
-    return made
+    return made()
 
 
 def on_model(array: Any) -> tf.Tensor:
