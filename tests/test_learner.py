@@ -11,7 +11,7 @@ import tensorflow as tf
 from myxtts.batch import Batch, Tensors
 from myxtts.learner import At, Learner, Lesson, Moment, Settings, Variables, share_out
 from myxtts.optimizer import Habits
-from myxtts.pipeline import move
+from myxtts.pipeline import NewShapeError, OutOfMemoryError, move
 
 pytestmark = pytest.mark.usefixtures("plan")  # Logical devices come before the first op.
 
@@ -179,3 +179,61 @@ def test_weights_are_shared_out_evenly_and_always_alike() -> None:
     sizes = {"a": 100, "b": 60, "c": 50, "d": 5, "e": 5}
     assert share_out(sizes, 2) == [["a", "d", "e"], ["b", "c"]]
     assert share_out(sizes, 1) == [["a", "b", "c", "d", "e"]]
+
+
+class Wide(Line):
+    """Takes memory by the row: a batch of more than two finds none, as TensorFlow itself says."""
+
+    def learn(self, features: Tensors, moment: Moment) -> Lesson:
+        lesson = super().learn(features, moment)
+        return lesson if features["x"].shape[0] <= 2 else too_much(lesson, features)
+
+
+def test_a_batch_without_room_is_an_error_that_names_the_device() -> None:
+    learner = Learner(Wide, ONE, SETTINGS)
+    with pytest.raises(OutOfMemoryError, match="out of memory on /CPU:1 in program gradients"):
+        learner([hands(batch(1), ONE)], at(1))
+
+
+def test_a_batch_without_room_is_learned_in_pieces_and_teaches_the_same() -> None:
+    whole, wide = Learner(Line, ONE, SETTINGS), Learner(Wide, ONE, SETTINGS)
+    told: list[int] = []
+    wide.shrunk = lambda _error, pieces: told.append(pieces)
+    for step in (1, 2):
+        whole([hands(batch(step), ONE)], at(step))
+        wide([hands(batch(step), ONE)], at(step))
+    assert told == [2]  # Once: the second step knows.
+    for name, weight in numbers(whole).items():
+        np.testing.assert_allclose(numbers(wide)[name], weight, rtol=1e-5)
+
+
+def test_a_batch_of_one_row_cannot_be_made_smaller() -> None:
+    learner = Learner(Greedy, ONE, SETTINGS)
+    learner.shrunk = lambda _error, _pieces: None
+    with pytest.raises(OutOfMemoryError):
+        learner([hands(batch(1, rows=2), ONE)], at(1))
+
+
+class Greedy(Line):
+    """Finds no room for anything."""
+
+    def learn(self, features: Tensors, moment: Moment) -> Lesson:
+        lesson = super().learn(features, moment)
+        return too_much(lesson, features)
+
+
+def too_much(lesson: Lesson, features: Tensors) -> Lesson:
+    """With a number in it that comes of a million million million bytes."""
+    million = tf.cast(2**20 + features["x"][0] * 0, tf.int32)
+    bytes_ = tf.zeros(tf.fill([3], million), tf.int8)
+    return lesson._replace(weight=lesson.weight + tf.cast(bytes_[0, 0, 0], tf.float32))
+
+
+def test_a_shape_that_was_not_compiled_before_is_an_error() -> None:
+    learner = Learner(Line, ONE, SETTINGS)
+    learner([hands(batch(1), ONE)], at(1))
+    for program in learner.finders:
+        program.close()
+    learner([hands(batch(2), ONE)], at(2))
+    with pytest.raises(NewShapeError, match=r"was not compiled for .*\(6,\)"):
+        learner([hands(batch(3, rows=6), ONE)], at(3))

@@ -75,6 +75,7 @@ TRAINING = (
     Flag("--max-steps", "training.max_steps", int, "Steps after which the run ends."),
     Flag("--grad-accum", "training.gradient_accumulation_steps", int, "Batches in one update."),
     Flag("--mixed-precision", "training.mixed_precision", bool, "Computes in 16 bits."),
+    Flag("--oom", "training.oom", str, "stop, or shrink: a batch without room in pieces."),
     Flag("--optimization-level", "training.recompute", str, "basic, or enhanced: less memory."),
     Flag("--enable-static-shapes", NOT_A_SETTING, bool, "Always so here: accepted, not needed."),
 )

@@ -5,7 +5,7 @@ moves the weights, and hands them to the others. So the optimizer's memory is sh
 every copy has the same bits.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import keras
@@ -13,8 +13,9 @@ import tensorflow as tf
 
 from myxtts.batch import Batch
 from myxtts.learner.copies import At, Copy, Found, Make, Named, tf_value
+from myxtts.learner.student import Moment
 from myxtts.optimizer import Habits
-from myxtts.pipeline import Hands, Program, move
+from myxtts.pipeline import Hands, OutOfMemoryError, Program, move, share_of
 
 
 class Restored(Protocol):
@@ -45,6 +46,9 @@ class Learner:
             copy.prepare(owned, settings.habits)
         self._sum = Program(_summed, devices[0], name="sum")
         self.jit = settings.jit
+        self.shrunk: Callable[[OutOfMemoryError, int], None] | None = None
+        """Told when a batch must be learned in pieces; without it, no room is an error."""
+        self._pieces: dict[tuple[Any, ...], int] = {}
         self.level()
 
     def __call__(self, batches: Sequence[Hands], at: At) -> dict[str, tf.Tensor]:
@@ -74,6 +78,26 @@ class Learner:
             "optimizer": optimizer,
         }
         return {name: group for name, group in groups.items() if group}
+
+    @property
+    def frozen(self) -> dict[str, Any]:
+        """The weights that stay as they are, which no checkpoint holds."""
+        return dict(self._first.frozen)
+
+    @property
+    def described(self) -> str:
+        """How many numbers learn, for the log."""
+        learning, frozen = (
+            sum(int(weight.shape.num_elements()) for weight in map(tf_value, weights.values()))
+            for weights in (self._first.weights, self._first.frozen)
+        )
+        share = f", {100 * learning / (learning + frozen):.2f} % of the weights" if frozen else ""
+        return f"{learning:,} numbers learn{share}"
+
+    @property
+    def finders(self) -> list[Program]:
+        """What finds gradients, as it is compiled now."""
+        return [copy.finders[self.jit] for copy in self.copies]
 
     def use(self, *, jit: bool) -> None:
         """Takes XLA's programs for the gradients, or graph mode's."""
@@ -115,7 +139,27 @@ class Learner:
         return _found(copy.divide(total))
 
     def _find(self, copy: Copy, hand: Batch, at: At) -> Found:
-        return _found(copy.finders[self.jit](hand.tensors, copy.moment(hand.number, at)))
+        """In as many pieces as a batch of this size needs to find room."""
+        moment, size = copy.moment(hand.number, at), _size(hand)
+        while True:
+            try:
+                return self._found_in(copy, hand, self._pieces.get(size, 1), moment)
+            except OutOfMemoryError as error:
+                if self.shrunk is None:
+                    raise
+                self._pieces[size] = _more_pieces(len(hand.clips), self._pieces.get(size, 1), error)
+                self.shrunk(error, self._pieces[size])
+
+    def _found_in(self, copy: Copy, hand: Batch, pieces: int, moment: Moment) -> Found:
+        find = copy.finders[self.jit]
+        if pieces == 1:
+            return _found(find(hand.tensors, moment))
+        find.close(closed=False)  # The pieces are of a shape of their own.
+        total = None
+        for piece in range(pieces):
+            found = _found(find(share_of(hand, piece, pieces).tensors, moment))
+            total = copy.add(total, found) if total else copy.weigh(found)
+        return _found(copy.divide(total))
 
     def _shared(self, found: Sequence[Found]) -> Iterator[Found]:
         """Each device's part of the gradients, and all of the rest, averaged over the devices."""
@@ -165,12 +209,25 @@ def share_out(sizes: Mapping[str, int], shares: int) -> list[list[str]]:
 def _copy(make: Make, device: str, settings: Settings) -> Copy:
     keras.utils.set_random_seed(settings.seed)
     with tf.device(device):
-        return Copy(make(device), device, settings.seed)
+        return Copy(make(device), device, settings.seed, settings.habits)
 
 
 def _found(results: Any) -> Found:
     """What a program gives is untyped."""
     return Found(*results)
+
+
+def _size(hand: Batch) -> tuple[Any, ...]:
+    """What tells one shape of batch from another."""
+    return tuple(tuple(tensor.shape) for tensor in tf.nest.flatten(hand.tensors))
+
+
+def _more_pieces(rows: int, pieces: int, error: OutOfMemoryError) -> int:
+    """The next number that shares the rows equally; a single row cannot be shared."""
+    more = next((n for n in range(pieces + 1, rows + 1) if rows % n == 0), 0)
+    if not more:
+        raise error
+    return more
 
 
 def _assign(variable: Any, array: Any) -> None:

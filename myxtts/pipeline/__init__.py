@@ -1,7 +1,13 @@
 """Extract, transfer, run ahead: the data device prepares while the model device learns."""
 
 from myxtts.pipeline.feed import Feed, Hands, feed_parallel, feed_split, in_turn
-from myxtts.pipeline.program import OutOfMemoryError, Program, WrongDeviceError, is_on
+from myxtts.pipeline.program import (
+    NewShapeError,
+    OutOfMemoryError,
+    Program,
+    WrongDeviceError,
+    is_on,
+)
 from myxtts.pipeline.results import LateResults, StepResult
 from myxtts.pipeline.ring import (
     ConsumerDiedError,
@@ -10,13 +16,14 @@ from myxtts.pipeline.ring import (
     RunAhead,
     run_ahead,
 )
-from myxtts.pipeline.stages import extract, finish, move, transfer
+from myxtts.pipeline.stages import extract, finish, move, share_of, transfer
 
 __all__ = [
     "ConsumerDiedError",
     "Feed",
     "Hands",
     "LateResults",
+    "NewShapeError",
     "OutOfMemoryError",
     "ProducerDiedError",
     "ProducerStuckError",
@@ -32,5 +39,6 @@ __all__ = [
     "is_on",
     "move",
     "run_ahead",
+    "share_of",
     "transfer",
 ]

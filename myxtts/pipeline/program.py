@@ -20,12 +20,17 @@ class WrongDeviceError(RuntimeError):
     """A program was given a tensor, or holds an operation, of another device."""
 
 
+class NewShapeError(RuntimeError):
+    """A program was given tensors of a shape that was not compiled before the first step."""
+
+
 class OutOfMemoryError(UserError):
     """A device has no room for what a program needs."""
 
     exit_code = 1
 
     def __init__(self, program: str, device: str, message: str) -> None:
+        self.device = device
         super().__init__(
             f"out of memory on {device} in program {program}: {message.splitlines()[0]}",
             "a smaller batch: --batch-size 8\n"
@@ -43,6 +48,7 @@ class Program:
         self.device = device
         self.name = name or function.__name__
         self._body = function
+        self._closed = False
         # A partial, because TensorFlow counts retraces by a method's code: all programs would
         # share one count, and their first traces would look like a fault.
         self._function = tf.function(partial(self._trace), autograph=False, jit_compile=jit)
@@ -58,12 +64,19 @@ class Program:
             except tf.errors.ResourceExhaustedError as error:
                 raise OutOfMemoryError(self.name, self.device, error.message) from error
 
+    def close(self, *, closed: bool = True) -> None:
+        """From now on a shape that was not met before is an error, not a long compile."""
+        self._closed = closed
+
     @property
     def traces(self) -> int:
         """How many times the body has been traced: once for each new shape."""
         return int(self._function.experimental_get_tracing_count())
 
     def _trace(self, *arguments: Any) -> Any:
+        if self._closed:
+            shapes = ", ".join(str(t.shape) for t in tf.nest.flatten(arguments) if tf.is_tensor(t))
+            raise NewShapeError(f"program {self.name} was not compiled for {shapes}")
         results = self._body(*arguments)
         graph = tf.compat.v1.get_default_graph()
         self._check_graph(graph.as_graph_def())

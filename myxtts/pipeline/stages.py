@@ -56,7 +56,7 @@ def finish(tensors: Tensors) -> None:
 
 
 def _hand(batch: Batch, share: int, devices: Sequence[str]) -> Batch:
-    rows = _rows(batch, share, len(devices)) if len(devices) > 1 else batch
+    rows = share_of(batch, share, len(devices)) if len(devices) > 1 else batch
     return rows._replace(tensors=move(rows.tensors, devices[share]))
 
 
@@ -75,12 +75,13 @@ def _size(tensor: tf.Tensor) -> int:
     return int(tensor.shape.num_elements() * tensor.dtype.size)
 
 
-def _rows(batch: Batch, share: int, shares: int) -> Batch:
+def share_of(batch: Batch, share: int, shares: int) -> Batch:
+    """An equal part of a batch's rows, where the batch lies."""
     rows, rest = divmod(len(batch.clips), shares)
     if rest:
         raise ValueError(
             f"batch {batch.number} has {len(batch.clips)} clips, "
-            f"which {shares} model devices cannot share equally"
+            f"which cannot be shared equally by {shares}"
         )
     shapes = [tensor.shape for tensor in tf.nest.flatten(batch.tensors)]
     if any(shape.rank == 0 or shape[0] != len(batch.clips) for shape in shapes):

@@ -14,7 +14,7 @@ from myxtts.codec import CodebookState, Codec, chosen, followed, k_means, revive
 from myxtts.config import Config, DvaeStageConfig
 from myxtts.features import Extract, feature_extractor
 from myxtts.layers import Precision
-from myxtts.learner import Lesson, Moment, Variables
+from myxtts.learner import Lesson, Moment, Pictures, Variables
 from myxtts.optimizer import Habits
 from myxtts.stages.stage import Materials, habits_of
 from myxtts.weights import load_weights, named_weights
@@ -42,6 +42,16 @@ class DvaeStage:
         """How its optimizer works."""
         betas = self._config.stages.dvae.betas
         return habits_of(self._config.training, betas, self._precision)
+
+    @property
+    def steps(self) -> int | None:
+        """How long it learns, where its own settings say."""
+        return self._config.stages.dvae.steps
+
+    @property
+    def rate(self) -> float:
+        """Its highest learning rate, where no other is named."""
+        return self._config.stages.dvae.lr
 
     def features(self, _device: str, *, judging: bool = False) -> Extract:
         """A crop of each clip's mel, or the whole mel of a clip that judges."""
@@ -158,6 +168,13 @@ class DvaeStudent:
         used = tf.reduce_mean(tf.cast(counts_K > 0, tf.float32))
         scalars = {"loss": error, "codes_in_batch": used}
         return Lesson({"codec": error}, scalars, {}, {}, tf.reduce_sum(features["weights"]))
+
+    def pictures(self, features: Tensors) -> Pictures:
+        """Each mel, and as the decoder tells it from its codes."""
+        mel_BTM = features["mel"]
+        _, _, chosen_BNC = self._encoded(mel_BTM)
+        told_BTM = tf.cast(self.codec.decoder(chosen_BNC), tf.float32)
+        return Pictures(mel_BTM, told_BTM[:, : mel_BTM.shape[1]], features["frames"])
 
     def _encoded(self, mel_BTM: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         vectors_BNC = tf.cast(self.codec.encoder(mel_BTM), tf.float32)

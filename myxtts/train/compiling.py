@@ -20,6 +20,8 @@ def compile_shapes(supply: Supply, learner: Learner, training: TrainingConfig, v
                 _choose(learner, hands, view)
             learner.try_out(hands)
             advance()
+    for program in [*supply.programs, *learner.finders]:
+        program.close()
 
 
 def _choose(learner: Learner, hands: Hands, view: View) -> None:

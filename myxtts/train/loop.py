@@ -8,6 +8,7 @@ from myxtts.learner import At, Learner
 from myxtts.pipeline import Hands
 from myxtts.run import Learned, Run
 from myxtts.schedule import Schedule
+from myxtts.train.memory import attributed
 from myxtts.train.supply import Supply
 
 
@@ -50,7 +51,7 @@ def run_steps(
     # The range comes first, so zip never draws a batch it will not use.
     for step, batches in zip(range(course.first, course.last + 1), groups, strict=False):
         with run.step(batches[0][0].number):
-            results = learner(batches, course.at(step))
+            results = attributed(learner, batches, course.at(step), run.plan)
         with run.span("books"):
             batch = learned(batches, supply)
         run.queued(step, batch, results)
