@@ -17,9 +17,10 @@ Form = Literal["auto", "plain", "blocks"]
 """How attention is computed; auto takes blocks from LARGE on."""
 
 LARGE = 1024 * 1024
-"""Queries times keys. On two CPU cores blocks take 0.8 of the plain form's time from here on where
-each position sees those before it (benchmarks/attention.py), 1.3 of it below; a GPU will want
-to measure again."""
+"""Queries times keys. On two CPU cores, in graph mode, a causal row takes blocks as much CPU time as
+the plain form from here on, and less without dropout, which blocks draw twice; they need less
+memory from 1024 positions on, not at 512 (docs/performance.md). A GPU will want to measure again.
+"""
 
 
 def attend(  # noqa: PLR0913
