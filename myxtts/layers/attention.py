@@ -17,8 +17,8 @@ Form = Literal["auto", "plain", "blocks"]
 """How attention is computed; auto takes blocks from LARGE on."""
 
 LARGE = 1024 * 1024
-"""Queries times keys. On two CPU cores, in graph mode, a causal row takes blocks as much CPU time as
-the plain form from here on, and less without dropout, which blocks draw twice; they need less
+"""Queries times keys. On two CPU cores, in graph mode, a causal row takes blocks as much CPU time
+as the plain form from here on, and less without dropout, which blocks draw twice; they need less
 memory from 1024 positions on, not at 512 (docs/performance.md). A GPU will want to measure again.
 """
 
