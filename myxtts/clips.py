@@ -5,7 +5,7 @@ This is the only module that knows prepare, text, plan and reader together.
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +15,8 @@ from myxtts.batch import Batch
 from myxtts.config import Config, DataConfig, TextConfig
 from myxtts.devices import Say
 from myxtts.errors import UserError
-from myxtts.manifest import GRAIN, NAME, Manifest, read_manifest
-from myxtts.plan import ALONE, NO_CLIP, Plan, Worker, held_out, make_plan
+from myxtts.manifest import GRAIN, NAME, Manifest, joined, read_manifest
+from myxtts.plan import ALONE, NO_CLIP, Plan, Worker, drawn, held_out, make_plan
 from myxtts.prepare import RATE, Order, Vocabulary, prepare, recognise
 from myxtts.reader import (
     Clips,
@@ -31,6 +31,9 @@ from myxtts.reader import (
 )
 from myxtts.telemetry.record import Recorder
 from myxtts.text import Tokenizer, clean_text
+
+REPLAYED = "replay/"
+"""Before the ids of clips from other data."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ class TokenVocabulary:
 
 
 def open_vocabulary(settings: TextConfig) -> TokenVocabulary | None:
-    """The vocabulary that texts are judged and encoded by; None when the settings name none."""
-    if settings.vocabulary is None:
+    """The vocabulary that texts are judged and encoded by; None if none is named, or it grows."""
+    if settings.vocabulary is None or settings.new_tokens:
         return None
     tokenizer = Tokenizer.load(settings.vocabulary)
     signature = f"{settings.vocabulary.read_bytes()!r}{settings.model_dump_json()}"
@@ -103,6 +106,13 @@ class Part:
     manifest: Manifest
     rows: NDArray[np.intp]
     """Where they stand in the manifest."""
+    replayed: int = 0
+    """How many of them, the last, are replayed from other data."""
+
+    @property
+    def own(self) -> "Part":
+        """Without what is replayed."""
+        return replace(self, rows=self.rows[: len(self.rows) - self.replayed], replayed=0)
 
     def texts(self, settings: TextConfig) -> Iterator[tuple[str, str]]:
         """Each clip's cleaned text, and its language."""
@@ -112,7 +122,15 @@ class Part:
 
 
 def find_parts(config: Config, vocabulary: Vocabulary | None, say: Say) -> tuple[Part, Part]:
-    """The clips to learn from and those to judge: others that are named, or some held out."""
+    """The clips to learn from and those to judge, with their share of what is replayed."""
+    parts = _own_parts(config, vocabulary, say)
+    if config.data.replay is None:
+        return parts
+    return _with_replay(parts, config, vocabulary, say)
+
+
+def _own_parts(config: Config, vocabulary: Vocabulary | None, say: Say) -> tuple[Part, Part]:
+    """The training clips and those that judge: others that are named, or some held out."""
     manifest = prepare_clips(_training_data(config), config, vocabulary, say)
     held = held_out(manifest.column("id").tolist(), config.data)
     train = Part("train", manifest, np.flatnonzero(~held))
@@ -120,6 +138,46 @@ def find_parts(config: Config, vocabulary: Vocabulary | None, say: Say) -> tuple
         return train, Part("val", manifest, np.flatnonzero(held))
     judges = prepare_clips(config.data.val, config, vocabulary, say)
     return train, Part("val", judges, np.arange(len(judges.table)))
+
+
+def _with_replay(
+    parts: tuple[Part, Part], config: Config, vocabulary: Vocabulary | None, say: Say
+) -> tuple[Part, Part]:
+    """Some clips of other data behind each part's own: no clip that judges is learned from."""
+    data, folder = config.data, config.data.replay
+    assert folder is not None  # noqa: S101
+    about = {"language": data.replay_language, "format": None, "val": None}
+    other = config.model_copy(update={"data": data.model_copy(update=about)})
+    manifest = prepare_clips(folder, other, vocabulary, say)
+    held = held_out(manifest.column("id").tolist(), other.data)
+    train, judge = (np.flatnonzero(these) for these in (~held, held))
+    if not len(train):
+        raise UserError(f"{folder} has no clip to replay", "name a folder with more clips")
+    wanted, judging = (
+        round(len(part.rows) * data.replay_share / (1 - data.replay_share)) for part in parts
+    )
+    say(
+        f"replay: {wanted} clips, {100 * wanted / (wanted + len(parts[0].rows)):.0f} % of an epoch,"
+        f" out of {len(train)} in {folder}"
+        + (f": each {wanted / len(train):.1f} times" if wanted > len(train) else "")
+    )
+    seed, fewest = config.training.seed, min(judging, len(judge))
+    return (
+        _replaying(parts[0], manifest, train, wanted, seed),
+        _replaying(parts[1], manifest, judge, fewest, seed),
+    )
+
+
+def _replaying(part: Part, other: Manifest, rows: NDArray[np.intp], count: int, seed: int) -> Part:
+    """With so many of these rows of the other clips."""
+    chosen = rows[drawn(other.column("id")[rows].tolist(), count, seed)]
+    behind = chosen + len(part.manifest.table)
+    return Part(
+        part.name,
+        joined(part.manifest, other, REPLAYED),
+        np.concatenate([part.rows, behind]),
+        replayed=count,
+    )
 
 
 def open_clips(config: Config, devices: int, say: Say) -> Reader:

@@ -5,7 +5,7 @@ Legend: `offset` and `samples` count 16-bit samples inside one shard; a clip nev
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -119,6 +119,29 @@ def read_manifest(folder: Path) -> Manifest:
     for problem in _problems(manifest):
         raise UserError(f"{path}: {problem}", AGAIN)
     return manifest
+
+
+def joined(first: Manifest, second: Manifest, prefix: str) -> Manifest:
+    """The clips of both, the second's behind; `prefix` keeps its ids apart from the first's."""
+    if first.rate != second.rate:
+        raise UserError(
+            f"{first.folder} has {first.rate} samples a second, {second.folder} {second.rate}",
+            AGAIN,
+        )
+    ids = pa.array([f"{prefix}{name}" for name in second.column("id")], pa.string())
+    numbers = pa.array(second.column("shard") + np.int32(len(first.shards)), pa.int32())
+    table = second.table.select(SCHEMA.names)
+    for name, column in (("id", ids), ("shard", numbers)):
+        table = table.set_column(SCHEMA.get_field_index(name), name, column)
+    # A path from the root stands for itself behind any folder.
+    paths = [str(path.absolute()) for path in second.shard_paths]
+    shards = (*first.shards, *map(_renamed, second.shards, paths))
+    whole = pa.concat_tables([first.table.select(SCHEMA.names), table])
+    return Manifest(first.folder, whole, shards, first.rate)
+
+
+def _renamed(shard: Shard, name: str) -> Shard:
+    return replace(shard, name=name)
 
 
 def _about(path: Path, metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:

@@ -33,6 +33,10 @@ class Habits(NamedTuple):
     """Share of the old value in the moving average of the weights; 0 keeps none."""
     scaled: bool = False
     """Whether gradients come multiplied by a loss scale, as float16 needs."""
+    learning: tuple[str, ...] = ("*",)
+    """Names, with * and ?, of the weights that move."""
+    frozen: tuple[str, ...] = ()
+    """Names, with * and ?, of weights that stay all the same."""
 
 
 class AdamW:

@@ -3,7 +3,7 @@
 A name is the path of the Keras variable without the model's own: "block_0/qkv/kernel".
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,14 @@ def named_weights(network: keras.Model) -> dict[str, keras.Variable]:
     return {_name(v): v for v in network.weights if id(v) not in seeds}
 
 
-def load_weights(network: keras.Model, file: Path) -> None:
-    """Reads every weight from a safetensors file, one at a time, or says what does not fit."""
-    variables = named_weights(network)
+def load_weights(
+    network: keras.Model, file: Path, wanted: Callable[[str], bool] = lambda _name: True
+) -> None:
+    """Reads every weight from a safetensors file, one at a time, or says what does not fit.
+
+    Weights that are not `wanted` keep what they have: the file is to have none of their names.
+    """
+    variables = {name: v for name, v in named_weights(network).items() if wanted(name)}
     try:
         with safe_open(file, framework="numpy") as stored:
             names = stored.keys()

@@ -39,14 +39,14 @@ TINY = {
 }
 
 
-def corpus(root: Path, clips: int = 30) -> Path:
+def corpus(root: Path, clips: int = 30, words: tuple[str, ...] = WORDS) -> Path:
     """An LJSpeech folder of tones with words, 0.6 to 1.2 s each."""
     lines = []
     for number in range(clips):
         save(root / "wavs" / f"c{number:03d}.wav", speech(0.6 + number % 4 * 0.2, number))
-        words = " ".join(WORDS[(number + k) % len(WORDS)] for k in range(2 + number % 2))
-        lines.append(f"c{number:03d}|{words}|{words}\n")
-    (root / "metadata.csv").write_text("".join(lines))
+        text = " ".join(words[(number + k) % len(words)] for k in range(2 + number % 2))
+        lines.append(f"c{number:03d}|{text}|{text}\n")
+    (root / "metadata.csv").write_text("".join(lines), encoding="utf-8")
     return root
 
 

@@ -59,6 +59,11 @@ def _to_indices(value: object) -> object:
     return to_tuple(value)
 
 
+def _to_words(value: object) -> object:
+    """Reads ["a", "b"] and "a,b" alike."""
+    return tuple(value.split(",")) if isinstance(value, str) else to_tuple(value)
+
+
 Count = Annotated[int, Field(ge=1, le=LARGEST)]
 Counts = Annotated[
     tuple[Count, ...],
@@ -70,6 +75,12 @@ GpuIndices = Annotated[
     tuple[int, ...],
     Field(min_length=1),
     BeforeValidator(_to_indices, json_schema_input_type=int | list[int] | str),
+]
+Pattern = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[\w.*?/-]+$")]
+Patterns = Annotated[
+    tuple[Pattern, ...],
+    Field(max_length=256, examples=[["conditioning/*", "block_0/*"]]),
+    BeforeValidator(_to_words, json_schema_input_type=list[Pattern]),
 ]
 Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}(-[a-z]{2,4})?$", examples=["en"])]
 MemoryLimit = Count | Literal["auto"]

@@ -1,19 +1,21 @@
 """Every setting with its one default, its unit and its limits."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 
 from myxtts.config.augment import AugmentConfig
 from myxtts.config.base import (
     LARGEST,
+    ConflictError,
     Count,
     Folder,
     GpuIndices,
     Language,
     MemoryLimit,
+    Patterns,
     PlugIn,
     Settings,
 )
@@ -43,6 +45,12 @@ class DataConfig(Settings):
     """Lengths, at most, that clips are padded to; each one is compiled once."""
     validation_share: float = Field(default=0.02, ge=0, lt=1)
     """Share of the training clips that only judge, picked by their ids; unused with val."""
+    replay: Folder | None = None
+    """Folder or list of clips in a model's old languages, mixed in so that it keeps them."""
+    replay_share: float = Field(default=0.3, gt=0, lt=1)
+    """Share of an epoch's clips that come from replay."""
+    replay_language: Language | None = None
+    """Language of replayed clips whose list has no column for it."""
     num_workers: Count = 16
     """Host threads that read and decode clips."""
     prefetch_buffer_size: Count = 16
@@ -66,6 +74,8 @@ class TextConfig(Settings):
     """The tokenizer's vocab.json; left out, training from nothing makes one of its texts."""
     vocabulary_size: Count = 2000
     """Tokens, at most, of a vocabulary that training makes."""
+    new_tokens: int = Field(default=0, ge=0, le=LARGEST)
+    """Tokens, at most, to add to the vocabulary that a run starts from; 2000 for a language."""
     join_suffixes: bool = True
     """Persian: parts of a word written apart (کتاب ها, می روم) are joined by a half-space."""
     spell_latin: Literal["none", "capitals", "all"] = "none"
@@ -109,6 +119,12 @@ class TrainingConfig(Settings):
 
     start_from: Folder | None = None
     """Model folder to go on from: an import of XTTS-v2, or an earlier training's."""
+    freeze: Patterns = ()
+    """Weights that stay as start_from has them, by names with * and ?."""
+    lora_rank: int = Field(default=0, ge=0, le=1024)
+    """Width of the GPT's adapters, which then learn alone; 0 makes none and all weights learn."""
+    lora_scale: float = Field(default=1.0, gt=0, le=1000)
+    """What the adapters' results are multiplied by."""
     epochs: Count = 100
     """Passes over the training clips."""
     max_steps: Count | None = None
@@ -149,6 +165,24 @@ class TrainingConfig(Settings):
     """Batches, at most, of held-out clips that each judging takes."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Start of every random number: weights, order, slices, dropout."""
+
+    @model_validator(mode="after")
+    def _beside_a_model(self) -> Self:
+        for key in ("freeze", "lora_rank"):
+            if getattr(self, key) and self.start_from is None:
+                raise ConflictError(
+                    f"{key} needs a model to stay as it is",
+                    "name its folder: start_from, or --start-from FOLDER",
+                    key,
+                )
+        if self.lora_rank and self.stage not in (None, "gpt"):
+            raise ConflictError(
+                f"the stage {self.stage} has no adapters",
+                "leave lora_rank out, or write stage: gpt",
+                "lora_rank",
+                "stage",
+            )
+        return self
 
 
 class TelemetryConfig(Settings):

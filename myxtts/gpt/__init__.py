@@ -3,11 +3,12 @@
 from myxtts.gpt.decoding import Decoder, Request, Spoken, TextError
 from myxtts.gpt.kinds import DecodingWeights, Kind, decoding_weights
 from myxtts.gpt.loss import GptLoss, Ignored, gpt_loss
-from myxtts.gpt.network import Gpt
+from myxtts.gpt.network import ADDED, Gpt, Logits
 from myxtts.gpt.sampling import GREEDY, Sampling, SamplingError
 from myxtts.gpt.sequence import Sequence, lay_out
 
 __all__ = [
+    "ADDED",
     "GREEDY",
     "Decoder",
     "DecodingWeights",
@@ -15,6 +16,7 @@ __all__ = [
     "GptLoss",
     "Ignored",
     "Kind",
+    "Logits",
     "Request",
     "Sampling",
     "SamplingError",

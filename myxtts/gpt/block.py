@@ -6,6 +6,8 @@ Legend: B batch, S positions, D width, H heads, C numbers for each head.
 import tensorflow as tf
 
 from myxtts.layers import (
+    Adapted,
+    Adapter,
     Dropout,
     Form,
     LayerNorm,
@@ -22,7 +24,7 @@ START = 0.02
 class Block(Part):
     """GPT-2's: norms before, tanh's gelu, dropout on both results."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         width: int,
         heads: int,
@@ -31,17 +33,18 @@ class Block(Part):
         *,
         recompute: bool = False,
         form: Form = "auto",
+        adapter: Adapter | None = None,
     ) -> None:
         super().__init__(name)
         self._heads, self._recompute, self._form = heads, recompute, form
         # So many results are added up, two from each block, and their sum keeps its size.
         last = START * (2 * blocks) ** -0.5
         self.attention_norm = LayerNorm(width, "attention_norm")
-        self.qkv = Linear(width, 3 * width, "qkv", start=START)
-        self.out = Linear(width, width, "out", start=last)
+        self.qkv = _linear(width, 3 * width, "qkv", START, adapter)
+        self.out = _linear(width, width, "out", last, adapter)
         self.mlp_norm = LayerNorm(width, "mlp_norm")
-        self.widen = Linear(width, 4 * width, "widen", start=START)
-        self.narrow = Linear(4 * width, width, "narrow", start=last)
+        self.widen = _linear(width, 4 * width, "widen", START, adapter)
+        self.narrow = _linear(4 * width, width, "narrow", last, adapter)
 
     def call(
         self, x_BSD: tf.Tensor, seen_BS: tf.Tensor | None = None, dropout: Dropout | None = None
@@ -74,3 +77,9 @@ class Block(Part):
     def mlp(self, x_BSD: tf.Tensor) -> tf.Tensor:
         """Each position by itself."""
         return self.narrow(tf.nn.gelu(self.widen(self.mlp_norm(x_BSD)), approximate=True))
+
+
+def _linear(width_in: int, width: int, name: str, start: float, adapter: Adapter | None) -> Linear:
+    if adapter is None:
+        return Linear(width_in, width, name, start=start)
+    return Adapted(width_in, width, name, start=start, adapter=adapter)

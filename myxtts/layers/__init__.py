@@ -1,5 +1,6 @@
 """What the parts of the network are built of."""
 
+from myxtts.layers.adapted import Adapted, Adapter
 from myxtts.layers.attention import Form, attend, merge_heads, split_heads
 from myxtts.layers.convolution import Convolution, convolve
 from myxtts.layers.dropout import Dropout
@@ -9,6 +10,8 @@ from myxtts.layers.normed import Kernel, NormedConvolution, NormedUpsampling
 from myxtts.layers.part import Network, Part, Precision, size_of_leading
 
 __all__ = [
+    "Adapted",
+    "Adapter",
     "Convolution",
     "Dropout",
     "Form",

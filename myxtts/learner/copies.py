@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from myxtts.batch import Tensors
+from myxtts.learner.learning import parted
 from myxtts.learner.student import Lesson, Moment, Student, Variables
 from myxtts.optimizer import AdamW, Habits, LossScale, cut, squared_length
 from myxtts.pipeline import Program
@@ -40,11 +41,12 @@ class Found(NamedTuple):
 class Copy:
     """One device's student, and the optimizer of the weights that this device takes care of."""
 
-    def __init__(self, student: Student, device: str, seed: int) -> None:
+    def __init__(self, student: Student, device: str, seed: int, habits: Habits) -> None:
         self.device = device
         self.student = student
         self._seed = seed
-        self.weights = joined(student.players)
+        self._players, frozen = parted(student.players, habits)
+        self.weights, self.frozen = joined(self._players), joined(frozen)
         self.finders = {
             jit: Program(
                 self._find, device, jit=jit, name="gradients under XLA" if jit else "gradients"
@@ -86,7 +88,7 @@ class Copy:
             return Moment(key, tf.constant(at.step, tf.int64), tf.constant(at.share, tf.float32))
 
     def _find(self, features: Tensors, moment: Moment) -> Found:
-        players = self.student.players
+        players = self._players
         with tf.GradientTape(persistent=len(players) > 1) as tape:
             lesson = self.student.learn(features, _keyed(moment))
             losses = {player: loss * self.scale.value for player, loss in lesson.losses.items()}
@@ -107,14 +109,14 @@ class Copy:
                 [g for name, g in gradients.items() if player_of(name) == player]
             )
             / tf.square(self.scale.value)
-            for player in self.student.players
+            for player in self._players
         }
 
     def _update(
         self, found: Found, lengths: Named, moment: Moment, rate: tf.Tensor
     ) -> tuple[Named, Named]:
         """New values of the owned weights, and what the log shows of the update."""
-        norms = {player: tf.sqrt(lengths[player]) for player in self.student.players}
+        norms = {player: tf.sqrt(lengths[player]) for player in self._players}
         total = tf.sqrt(tf.add_n(list(lengths.values())))
         finite = tf.math.is_finite(total)
         factors = {

@@ -12,7 +12,7 @@ from myxtts.plan.batches import (
 )
 from myxtts.plan.ladder import CODE, Ladder, solve_ladder, whole_codes
 from myxtts.plan.rows import FRAME, rows_per_batch
-from myxtts.plan.split import held_out, is_validation
+from myxtts.plan.split import drawn, held_out, is_validation
 
 __all__ = [
     "ALONE",
@@ -25,6 +25,7 @@ __all__ = [
     "Position",
     "Table",
     "Worker",
+    "drawn",
     "held_out",
     "is_validation",
     "make_plan",

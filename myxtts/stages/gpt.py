@@ -11,11 +11,12 @@ from myxtts.batch import Tensors
 from myxtts.codec import Codec
 from myxtts.config import Config
 from myxtts.features import Extract, feature_extractor
-from myxtts.gpt import Gpt, Sequence, gpt_loss, lay_out
+from myxtts.gpt import Gpt, Logits, Sequence, gpt_loss, lay_out
 from myxtts.layers import Dropout, Precision
 from myxtts.learner import Lesson, Moment, Variables
 from myxtts.optimizer import Habits
-from myxtts.stages.stage import Materials, habits_of, picked
+from myxtts.stages.stage import LOSS, SHARE, Materials, habits_of, picked
+from myxtts.stages.tuning import TUNED, adapter_of, load_start, tokens_of
 from myxtts.weights import load_weights, named_weights
 
 NEEDED = (
@@ -39,7 +40,8 @@ class GptStage:
     def habits(self) -> Habits:
         """How its optimizer works."""
         betas = self._config.stages.gpt.betas
-        return habits_of(self._config.training, betas, self._precision)
+        habits = habits_of(self._config.training, betas, self._precision)
+        return habits._replace(learning=TUNED) if self._config.training.lora_rank else habits
 
     def features(self, device: str, *, judging: bool = False) -> Extract:
         """Codes, and the mel of the slice that conditions."""
@@ -57,22 +59,29 @@ class GptStage:
 
     def student(self, device: str) -> "GptStudent":
         """The GPT, from what is there or from random numbers."""
+        training, start = self._config.training, self._materials.start
+        tokens = self._config.model.gpt.text_tokens
         with tf.device(device):
             gpt = Gpt(
                 self._config.model.gpt,
                 self._precision,
-                recompute=self._config.training.recompute,
+                recompute=training.recompute,
+                adapter=adapter_of(training),
+                added=tokens - tokens_of(start) if start else 0,
             )
-            if self._materials.start:
-                load_weights(gpt, self._materials.start)
-        return GptStudent(gpt, self._config)
+            if start:
+                load_start(gpt, start, training.seed)
+        return GptStudent(gpt, self._config, self._materials.languages)
 
 
 class GptStudent:
     """A GPT that learns."""
 
-    def __init__(self, gpt: Gpt, config: Config) -> None:
+    def __init__(
+        self, gpt: Gpt, config: Config, languages: Mapping[str, int] | None = None
+    ) -> None:
         self.gpt = gpt
+        self._languages = languages or {}
         self._settings = config.stages.gpt
 
     @property
@@ -111,7 +120,28 @@ class GptStudent:
         )
         whole = self._settings.text_weight * loss.text + loss.audio
         scalars = {"loss": whole, "loss_text": loss.text, "loss_audio": loss.audio}
+        if not voice:
+            scalars |= self._by_language(features, logits, sequence)
         return Lesson({"gpt": whole}, scalars, {}, {}, tf.reduce_sum(features["weights"]))
+
+    def _by_language(
+        self, features: Tensors, logits: Logits, sequence: Sequence
+    ) -> dict[str, tf.Tensor]:
+        """Each language's share of the clips, and its loss times that: as such both average."""
+        found, clips = {}, tf.reduce_sum(features["weights"])
+        for language, tag in self._languages.items():
+            rows_B = features["text"][:, 0] == tag
+            counts_B = tf.cast(rows_B, tf.int32)
+            theirs = sequence._replace(
+                text_count_B=sequence.text_count_B * counts_B,
+                audio_count_B=sequence.audio_count_B * counts_B,
+            )
+            loss = gpt_loss(logits.text_BXV, logits.audio_BYV, theirs)
+            own = tf.reduce_sum(features["weights"] * tf.cast(rows_B, tf.float32))
+            share = tf.math.divide_no_nan(own, clips)
+            found[SHARE + language] = share
+            found[LOSS + language] = share * (self._settings.text_weight * loss.text + loss.audio)
+        return found
 
 
 def sequence_of(gpt: Gpt, features: Tensors) -> Sequence:

@@ -14,6 +14,9 @@ from myxtts.layers import Precision
 from myxtts.learner import Student
 from myxtts.optimizer import Habits
 
+SHARE, LOSS = "share_in_", "loss_in_"
+"""Before a language's name: its share of the clips that judge, and its loss times that."""
+
 
 @dataclass(frozen=True)
 class Materials:
@@ -27,6 +30,8 @@ class Materials:
     """Files of the parts that are finished and stay as they are: codec, gpt, speaker."""
     start: Path | None = None
     """File that the stage's own part starts from; left out, from random numbers."""
+    languages: Mapping[str, int] = field(default_factory=dict)
+    """Languages whose losses are told apart where clips judge, each with its tag's id."""
 
 
 class Stage(Protocol):
@@ -55,6 +60,7 @@ def habits_of(training: TrainingConfig, betas: tuple[float, float], precision: P
         longest=training.clip_norm,
         average=training.ema,
         scaled=precision == "mixed_float16",
+        frozen=training.freeze,
     )
 
 

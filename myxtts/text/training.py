@@ -27,7 +27,12 @@ def train_vocabulary(
 
 
 def extend_vocabulary(
-    old: Vocabulary, texts: Iterable[str], size: int, languages: Sequence[str] = ()
+    old: Vocabulary,
+    texts: Iterable[str],
+    size: int,
+    languages: Sequence[str] = (),
+    *,
+    at_most: bool = False,
 ) -> Vocabulary:
     """Appends tags, characters and merges for new texts; every old token keeps its id.
 
@@ -40,7 +45,7 @@ def extend_vocabulary(
         if tag not in tokens:
             tokens[tag] = _next_id(tokens)
             special.append(tag)
-    return _grow(Vocabulary(tokens, old.merges, special), texts, size)
+    return _grow(Vocabulary(tokens, old.merges, special), texts, size, at_most=at_most)
 
 
 def _grow(

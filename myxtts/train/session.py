@@ -29,6 +29,7 @@ from myxtts.pipeline import Feed, Program
 from myxtts.run import NonFiniteError, Run, open_run
 from myxtts.schedule import Schedule
 from myxtts.stages import Stage
+from myxtts.stages.stage import LOSS
 from myxtts.train.compiling import compile_shapes
 from myxtts.train.loop import Course, grouped, run_steps
 from myxtts.train.signals import Stop
@@ -87,6 +88,7 @@ def train_stage(
         course = _course(config, stage, supplies[0], stored)
         if stored:
             _restore(learner, stored, config, say)
+        say(f"{stage.name}: {learner.described}")
         say(course.schedule.described())
         if course.first > course.last:
             say(f"{stage.name}: all {course.last} steps are done")
@@ -170,6 +172,8 @@ def _validate(session: Session, run: Run, step: int) -> None:
         session.best = (step, loss)
     run.recorder.write({"kind": "validation", "step": step, **session.metrics})
     run.view.validation(step, loss, session.best)
+    if apart := {name.removeprefix(LOSS): v for name, v in found.items() if name.startswith(LOSS)}:
+        run.view.say("   loss by language: " + ", ".join(f"{k} {v:.3f}" for k, v in apart.items()))
 
 
 def _course(config: Config, stage: Stage, supply: Supply, stored: Stored | None) -> Course:

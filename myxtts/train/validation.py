@@ -1,7 +1,10 @@
 """The loss of clips that only judge: the same clips, slices and batches every time."""
 
+from collections.abc import Mapping
+
 from myxtts.config import TrainingConfig
 from myxtts.learner import Learner
+from myxtts.stages.stage import LOSS, SHARE
 from myxtts.telemetry.record import Recorder
 from myxtts.train.supply import Supply
 
@@ -26,4 +29,17 @@ class Judge:
                 clips += count
                 for name, value in scalars.items():
                     sums[name] = sums.get(name, 0.0) + count * float(value.numpy())
-        return {name: value / max(clips, 1.0) for name, value in sums.items()}
+        return by_language({name: value / max(clips, 1.0) for name, value in sums.items()})
+
+
+def by_language(means: Mapping[str, float]) -> dict[str, float]:
+    """With each language's loss as the mean over its own clips; none has a share of nothing."""
+    found = {name: value for name, value in means.items() if not name.startswith(SHARE)}
+    for name, share in means.items():
+        if name.startswith(SHARE):
+            loss = LOSS + name.removeprefix(SHARE)
+            if share:
+                found[loss] /= share
+            else:
+                del found[loss]
+    return found

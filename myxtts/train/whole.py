@@ -14,7 +14,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from myxtts.clips import ClipSound, Part, find_parts, open_part, open_vocabulary
-from myxtts.config import Config, ModelConfig, to_yaml
+from myxtts.config import Config, to_yaml
 from myxtts.devices import DevicePlan, Say
 from myxtts.layers import Precision
 from myxtts.learner import Learner
@@ -23,21 +23,19 @@ from myxtts.model_folder.files import (
     MEL_STATS,
     REFERENCE,
     REFERENCE_SETTINGS,
-    SETTINGS,
-    VOCABULARY,
     VOICES,
     open_model_folder,
-    settings_text,
 )
 from myxtts.plan import Worker
 from myxtts.run import CONFIG_FILE, new_folder
 from myxtts.stages import DvaeStage, GptStage, Materials, Stage
+from myxtts.stages.tuning import merged
 from myxtts.telemetry.record import Recorder
-from myxtts.text import Tokenizer, read_vocabulary, train_vocabulary, write_vocabulary
-from myxtts.text.vocabulary import START, STOP
+from myxtts.text import Tokenizer
 from myxtts.train.precision import precision_of
 from myxtts.train.resume import GoingOn
 from myxtts.train.session import Place, arrays, train_stage
+from myxtts.train.start import adopted, check_start, with_vocabulary
 from myxtts.train.supply import Supply
 
 MODEL = "model"
@@ -55,11 +53,12 @@ STATS, MEAN = "mel_stats", "mel_mean"
 
 def train(config: Config, plan: DevicePlan, going_on: GoingOn | None, say: Say) -> Path:
     """Trains what is missing, in a new folder or in that of the run that goes on; gives it."""
+    config = adopted(config, say)
     folder = going_on.folder if going_on else _begun(config)
     say(f"run: {folder}")
     model = folder / MODEL
     parts = find_parts(config, open_vocabulary(config.text), say)
-    config, tokenizer = _with_vocabulary(config, parts[0], model, say)
+    config, tokenizer = with_vocabulary(config, parts[0], model, say)
     _measure(config, parts[0], plan, model)
     for name in _missing(config, model):
         place = Place(folder / name, going_on.checkpoint if going_on else None)
@@ -77,10 +76,12 @@ def _train(
 ) -> None:
     say(f"stage {name}")
     parts, tokenizer = clips
+    read = None if name == "dvae" else tokenizer  # The codec reads no text.
     model = place.folder.parent / MODEL
-    stage, depth = _stage(name, config, plan, model), config.pipeline.depth
+    stage = _stage(name, config, plan, model, _judged(parts[1], tokenizer))
+    depth = config.pipeline.depth
     supplies = [
-        Supply(_sounds(part, tokenizer, config, plan, say), stage, plan, depth, judging=judging)
+        Supply(_sounds(part, read, config, plan, say), stage, plan, depth, judging=judging)
         for part, judging in zip(parts, (False, True), strict=True)
         if len(part.rows)
     ]
@@ -89,12 +90,12 @@ def _train(
     pair = (supplies[0], supplies[1] if len(supplies) > 1 else None)
     learner = train_stage(config, plan, stage, place, pair, say)
     file = model / f"{stage.part}.safetensors"
-    put(file, arrays(_finished(learner)))
+    put(file, merged(arrays(_finished(learner)), config.training.lora_scale))
     say(f"{name}: {file}")
 
 
 def _sounds(
-    part: Part, tokenizer: Tokenizer, config: Config, plan: DevicePlan, say: Say
+    part: Part, tokenizer: Tokenizer | None, config: Config, plan: DevicePlan, say: Say
 ) -> list[ClipSound]:
     """One sound for all model devices, or one for each where they prepare it themselves."""
     count = len(plan.models)
@@ -113,9 +114,9 @@ def _silent(_line: str) -> None:
 
 
 def _finished(learner: Learner) -> dict[str, Any]:
-    """What speaks: the averaged weights where there are any, and the state of the network."""
+    """What speaks: averaged weights where there are any, frozen ones, the network's state."""
     groups = learner.state
-    weights = groups.get("ema", groups["weights"])
+    weights = learner.frozen | groups.get("ema", groups["weights"])
     named = {name.partition("/")[2]: weight for name, weight in weights.items()}
     return named | {name: v for name, v in groups.get("state", {}).items() if "/" in name}
 
@@ -133,33 +134,6 @@ def _begun(config: Config) -> Path:
         for file in kept:
             shutil.copyfile(file, folder / MODEL / file.name)
     return folder
-
-
-def _with_vocabulary(config: Config, part: Part, model: Path, say: Say) -> tuple[Config, Tokenizer]:
-    """The run's own vocabulary, made of the training texts if none is named, and its size."""
-    file, model_config = model / VOCABULARY, config.model
-    if not file.is_file():
-        start = config.training.start_from
-        given = config.text.vocabulary or (open_model_folder(start).vocabulary if start else None)
-        if given is not None:
-            vocabulary = read_vocabulary(given)
-        else:
-            texts, languages = zip(*part.texts(config.text), strict=True)
-            tags = sorted(set(languages))
-            vocabulary = train_vocabulary(texts, config.text.vocabulary_size, tags, at_most=True)
-            say(f"vocabulary: {len(vocabulary)} tokens from {len(texts)} texts")
-        write_vocabulary(vocabulary, file)
-    vocabulary = read_vocabulary(file)
-    gpt = model_config.gpt.model_copy(
-        update={
-            "text_tokens": len(vocabulary),
-            "text_start": vocabulary.tokens[START],
-            "text_stop": vocabulary.tokens[STOP],
-        }
-    )
-    settled = ModelConfig(**{**dict(model_config), "gpt": gpt})
-    (model / SETTINGS).write_text(settings_text(settled), encoding="utf-8")
-    return config.model_copy(update={"model": settled}), Tokenizer(vocabulary)
 
 
 def _measure(config: Config, part: Part, plan: DevicePlan, model: Path) -> None:
@@ -182,7 +156,16 @@ def _missing(config: Config, model: Path) -> list[str]:
     return [name for name in STAGES if not (model / f"{PARTS[name]}.safetensors").is_file()]
 
 
-def _stage(name: str, config: Config, plan: DevicePlan, model: Path) -> Stage:
+def _judged(part: Part, tokenizer: Tokenizer) -> dict[str, int]:
+    """The languages of the clips that judge, with their tags' ids, where there are several."""
+    languages = sorted(set(part.manifest.column("language")[part.rows].tolist()))
+    several = languages if len(languages) > 1 else []
+    return {language: tokenizer.tag_id(language) for language in several}
+
+
+def _stage(
+    name: str, config: Config, plan: DevicePlan, model: Path, languages: Mapping[str, int]
+) -> Stage:
     levels = load_file(model / MEL_STATS)
     own = PARTS[name]
     files = {p: f for p in KEPT if p != own and (f := model / f"{p}.safetensors").is_file()}
@@ -190,7 +173,9 @@ def _stage(name: str, config: Config, plan: DevicePlan, model: Path) -> Stage:
     if config.training.start_from:
         given = open_model_folder(config.training.start_from)
         start = given.file_of(own) if given.has(own) else None
-    materials = Materials(levels[STATS], levels.get(MEAN), files, start)
+    if start:
+        check_start(start, model.parent)
+    materials = Materials(levels[STATS], levels.get(MEAN), files, start, languages)
     return STAGES[name](config, materials, precision_of(config.training, plan))
 
 
