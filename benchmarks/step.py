@@ -11,6 +11,7 @@ import tensorflow as tf
 from myxtts.audio import SAMPLES_PER_CODE
 from myxtts.batch import Batch, Tensors
 from myxtts.config import Config, GptConfig
+from myxtts.layers import Precision
 from myxtts.learner import At, Learner, Moment, Settings
 from myxtts.pipeline import Program
 from myxtts.stages.gpt import GptStage
@@ -47,8 +48,16 @@ def made_up_clips(gpt: GptConfig, lengths: Lengths) -> Tensors:
 class TrainingStep:
     """One device's learner, and its parts where they are wanted by themselves."""
 
-    def __init__(self, config: Config, device: str, lengths: Lengths, *, jit: bool = False) -> None:
-        stage = GptStage(config, _NOTHING, "float32")
+    def __init__(
+        self,
+        config: Config,
+        device: str,
+        lengths: Lengths,
+        *,
+        jit: bool = False,
+        precision: Precision = "float32",
+    ) -> None:
+        stage = GptStage(config, _NOTHING, precision)
         self._learner = Learner(stage.student, [device], Settings(stage.habits, 0, jit))
         self._copy = self._learner.copies[0]
         self._number = 0
