@@ -11,8 +11,11 @@ INSTALLED := .venv/installed
 
 .PHONY: train test check format bench kills install clean
 
+# Your own clips: make train DATA=/path/to/LJSpeech-1.1
+DATA ?= demo/train
 train: install
-	$(BIN)/myxtts train $(DEVICES) --model-size tiny --batch-size 4
+	test "$(DATA)" != demo/train || test -d demo || $(BIN)/myxtts demo-corpus --out demo
+	$(BIN)/myxtts train $(DEVICES) --config configs/demo.yaml --train-data "$(DATA)" --resume auto
 
 test: check
 	$(BIN)/python -m pytest -m "not campaign"
@@ -29,9 +32,9 @@ format: install
 bench: install
 	$(BIN)/python benchmarks/overlap.py
 
-# 200 random deaths of producer, consumer and user's patience.
+# Random deaths: 200 of producer, consumer and user's patience, 400 of saves, 30 of whole trainings.
 kills: install
-	$(BIN)/python -m pytest tests/test_kills.py tests/test_checkpoint_kills.py
+	$(BIN)/python -m pytest tests/test_kills.py tests/test_checkpoint_kills.py tests/test_train_kills.py
 
 install: $(INSTALLED)
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arms import SIZES, sections
+from arms import COMPILERS, SIZES, sections
 from beside import Reference, measure, show
 from figures import hand_out, missed, parser, use_cores
 
@@ -40,7 +40,8 @@ def main() -> None:
     options = arguments()
     use_cores(options.cores)
     open_devices(plan_devices(DevicesConfig(emulate=1), []))
-    every = sections(options.what.split(","), options.sizes.split(","))
+    chosen = (options.what, options.sizes, options.compilers)
+    every = sections(*(each.split(",") for each in chosen))
     reference = reference_of(options)
     figures = measure(every, reference, options.rounds, options.repeats)
     hand_out(figures, options, partial(show_all, targets=reference is not None))
@@ -51,6 +52,7 @@ def arguments() -> Any:
     asked = parser(__doc__)
     asked.add_argument("--what", default=",".join(PARTS), help="comma list of parts")
     asked.add_argument("--sizes", default="tiny,small", help=f"of the GPT: {','.join(SIZES)}")
+    asked.add_argument("--compilers", default=",".join(COMPILERS), help="graph, XLA or both")
     asked.add_argument("--rounds", type=int, default=5, help="turns of ours and the reference")
     asked.add_argument("--repeats", type=int, default=3, help="timings of each in a round")
     asked.add_argument("--cores", type=int, default=None, help="cores for either; all by default")

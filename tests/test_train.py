@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
+from tensorboard.backend.event_processing.event_accumulator import IMAGES, EventAccumulator
 from training import config_for, corpus, trained
 
 from myxtts.checkpoint import find
@@ -14,6 +15,7 @@ from myxtts.errors import UserError
 from myxtts.model_folder.files import open_model_folder
 from myxtts.model_folder.networks import load_codec, load_gpt
 from myxtts.telemetry.record import FILE, read_events
+from myxtts.train.taking import take_model
 
 SHORT = {"training.stage": "dvae", "stages.dvae.steps": 4, "training.save_every": 2}
 
@@ -85,6 +87,7 @@ def test_ten_steps_equal_five_and_a_restart_and_five_more(
     assert checkpoint(broken, stage) == checkpoint(whole, stage)
     after = {step: values for step, values in losses(whole, stage).items() if step > 5}
     assert losses(broken, stage) == after
+    assert course(broken, stage, "loss/whole") == course(whole, stage, "loss/whole")
 
 
 def as_killed_after(step: int, run: Path, stage: str, folder: Path) -> Path:
@@ -100,6 +103,47 @@ def as_killed_after(step: int, run: Path, stage: str, folder: Path) -> Path:
     if stage == "dvae":
         shutil.rmtree(copy / "gpt", ignore_errors=True)
     return copy
+
+
+def test_the_board_has_the_numbers_of_log_and_judging(whole: Path) -> None:
+    for stage in ("dvae", "gpt"):
+        tags = {"lr", "gradient_norm", "busy/model", "busy/data", "waits/host", "audio_rate"}
+        assert tags < set(board(whole, stage).Tags()["scalars"])
+        told = {step: values["loss"] for step, values in losses(whole, stage).items()}
+        shown = course(whole, stage, "loss/whole")
+        assert shown == pytest.approx({step: told[step] for step in shown})
+        assert list(course(whole, stage, "validation/loss")) == [5, 10]
+        shares = course(whole, stage, "busy/data").values()
+        assert max(shares) > 0
+        assert all(0 <= share <= 1 for share in shares)
+    used, perplexity = (course(whole, "dvae", f"codes/{name}") for name in ("used", "perplexity"))
+    assert list(used) == list(perplexity) == list(shown)
+
+
+def test_two_held_out_clips_are_pictured_in_both_stages(whole: Path) -> None:
+    pictures = {stage: board(whole, stage) for stage in ("dvae", "gpt")}
+    clips = {stage: each.Tags()["images"] for stage, each in pictures.items()}
+    assert len(clips["dvae"]) == 2
+    assert clips["dvae"] == clips["gpt"]
+    for each in pictures.values():
+        steps = [event.step for event in each.Images(clips["dvae"][0])]
+        assert steps == [5, 10]
+    frames, of_codes = (each.Images(clips["dvae"][0])[0].width for each in pictures.values())
+    assert abs(of_codes - frames) < 4  # Whole codes have four frames each.
+
+
+def board(run: Path, stage: str) -> EventAccumulator:
+    events = EventAccumulator(str(run / stage / "board"), size_guidance={IMAGES: 0})
+    events.Reload()
+    return events
+
+
+def course(run: Path, stage: str, tag: str) -> dict[int, float]:
+    """A number of the board by its step; no step shows twice."""
+    events = board(run, stage).Scalars(tag)
+    found = {event.step: event.value for event in events}
+    assert len(found) == len(events)
+    return found
 
 
 def test_a_finished_run_has_nothing_left_to_do(whole: Path, data: Path, plan: DevicePlan) -> None:
@@ -152,3 +196,15 @@ def test_how_many_devices_prepare_changes_no_bit(data: Path, tmp_path: Path) -> 
     one = replace(two, datas=two.datas[:1])
     runs = [trained(config, several) for several in (one, two)]
     assert checkpoint(runs[0], "dvae") == checkpoint(runs[1], "dvae")
+
+
+def test_a_checkpoint_becomes_a_model_folder_of_its_own(
+    whole: Path, plan: DevicePlan, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    take_model(whole / "gpt" / "checkpoints" / "step-00000010", tmp_path / "taken", said.append)
+    files = [folder / "gpt.safetensors" for folder in (tmp_path / "taken", whole / "model")]
+    taken, wrote = (load_file(file) for file in files)
+    assert {n: a.tobytes() for n, a in taken.items()} == {n: a.tobytes() for n, a in wrote.items()}
+    assert load_codec(open_model_folder(tmp_path / "taken"), plan.model)
+    assert said == [f"{tmp_path / 'taken'}: gpt of step 10; no vocoder, speaker"]

@@ -80,7 +80,10 @@ def write_vocabulary(vocabulary: Vocabulary, path: Path) -> None:
             "merges": [list(pair) for pair in vocabulary.merges],
         },
     }
-    path.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
+    # Beside its place first: a killed run leaves no half of one.
+    beside = path.with_name(f".{path.name}.partial")
+    beside.write_text(json.dumps(content, ensure_ascii=False, indent=2), encoding="utf-8")
+    beside.replace(path)
 
 
 def _parts(content: Any) -> tuple[dict[str, int], list[tuple[str, str]], list[str]]:
