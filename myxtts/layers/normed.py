@@ -87,14 +87,19 @@ class NormedConvolution(Normed):
         """Ready for tiles, where it is."""
         return tiled_kernel(kernel) if self._tiled else kernel
 
-    def call(self, x_B1TI: tf.Tensor) -> tf.Tensor:
-        """(B, 1, T, O)."""
+    def call(self, x_B1TI: tf.Tensor, onto_B1TO: tf.Tensor | None = None) -> tf.Tensor:
+        """(B, 1, T, O), added onto other numbers where there are some."""
         if self._tiled:
             kernel = tf.convert_to_tensor(self.kernel)
             out = convolve_tiles(x_B1TI[:, 0], kernel, self._shape[0], self._dilation)[:, None]
         else:
             out = self._convolve(x_B1TI, self._dilation)
-        return tf.nn.bias_add(out, tf.convert_to_tensor(self.bias))
+        bias = tf.convert_to_tensor(self.bias)
+        if onto_B1TO is None:
+            return tf.nn.bias_add(out, bias)
+        # The bias not on `out`: TensorFlow's remapper would join convolution, bias and sum though
+        # others hear the sum too, fail with an error on the screen, and join nothing at all.
+        return tf.nn.bias_add(onto_B1TO, bias) + out
 
 
 class NormedUpsampling(Normed):

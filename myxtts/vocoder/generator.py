@@ -147,7 +147,7 @@ class Unit(Part):
         """(B, 1, T, C)."""
         for spread, plain in zip(self.spread, self.plain, strict=True):
             inner_B1TC = spread(tf.nn.leaky_relu(x_B1TC, SLOPE))
-            x_B1TC = x_B1TC + plain(tf.nn.leaky_relu(inner_B1TC, SLOPE))
+            x_B1TC = plain(tf.nn.leaky_relu(inner_B1TC, SLOPE), x_B1TC)
         return x_B1TC
 
     def normed(self) -> list[Any]:
