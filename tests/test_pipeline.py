@@ -266,3 +266,14 @@ def test_an_error_in_any_lane_reaches_the_loop_and_stops_the_others(lane: int) -
     with pytest.raises(OSError, match="batch 3"), feed_parallel(lanes, 2, SILENT) as feed:
         list(feed)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("jit", [False, True])
+def test_a_program_reads_its_variables_while_moves_are_explicit(
+    jit: bool, plan: DevicePlan
+) -> None:
+    with tf.device(plan.model):
+        weight = tf.Variable([2.0, 3.0])
+    program = Program(lambda x: x * weight, plan.model, jit=jit)
+    with explicit_moves():
+        assert program(on(plan.model, 1.0, 2.0)).numpy().tolist() == [2.0, 6.0]

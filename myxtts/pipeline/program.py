@@ -5,11 +5,13 @@ overlap with it, so no program spans devices: they meet only in `transfer`.
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
+from myxtts.devices import silent_moves
 from myxtts.errors import UserError
 
 # Buckets are traced once each, and by design; a rise of the count is an alarm of our own.
@@ -49,6 +51,9 @@ class Program:
         self.name = name or function.__name__
         self._body = function
         self._closed = False
+        # A variable's handle lies in host memory, which the explicit policy takes for another
+        # device when XLA compiles. Arguments and captures are checked here in either case.
+        self._moves = silent_moves if jit else nullcontext
         # A partial, because TensorFlow counts retraces by a method's code: all programs would
         # share one count, and their first traces would look like a fault.
         self._function = tf.function(partial(self._trace), autograph=False, jit_compile=jit)
@@ -58,7 +63,7 @@ class Program:
         self._check_arguments(arguments)
         # Around the call, not in the body: a function hands its results back on the
         # caller's device, whatever tf.device says inside it.
-        with tf.device(self.device):
+        with tf.device(self.device), self._moves():
             try:
                 return self._function(*arguments)
             except tf.errors.ResourceExhaustedError as error:
