@@ -166,7 +166,7 @@ def test_rows_are_dealt_in_order_to_every_model_device(plan: DevicePlan) -> None
 
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(plan: DevicePlan) -> None:
-    with pytest.raises(ValueError, match="batch 0 has 2 clips, which 3 model devices"):
+    with pytest.raises(ValueError, match="batch 0 has 2 clips, which cannot be shared"):
         next(transfer(raw_batches(plan, 1), ("/CPU:1", "/CPU:2", "/CPU:3"), SILENT))
 
 
