@@ -102,7 +102,7 @@ def _profile(folder: Path, events: list[dict[str, Any]]) -> Profile:
         )
     start, end = times[0].start, times[-1].start + times[-1].seconds
     spans = [e for e in events if e["kind"] == "span" and start <= e["start"] < end]
-    seconds = np.array([step.seconds for step in times])
+    seconds = np.array([step.seconds for step in _steady(times)])
     extracting = sum(span["seconds"] for span in spans if span["name"] == "extract")
     return Profile(
         folder=folder,
@@ -181,6 +181,11 @@ def _stages(spans: list[dict[str, Any]], whole: float) -> Iterable[Stage]:
                 yield Stage(name, place, len(seconds), median(seconds), slow, sum(seconds) / whole)
 
 
+def _steady(times: list[StepTimes]) -> list[StepTimes]:
+    """Without the steps before which the loop did something else."""
+    return [step for step in times if not step.paused] or times
+
+
 def _step_times(event: dict[str, Any]) -> StepTimes:
     return StepTimes(**{name: event[name] for name in FIELDS})
 
@@ -225,6 +230,7 @@ def _alarms(folder: Path, events: list[dict[str, Any]], times: list[StepTimes]) 
 def _looks(folder: Path, events: list[dict[str, Any]], times: list[StepTimes]) -> Iterable[Alarm]:
     config = _config_of(folder)
     limits = config.telemetry
+    times = _steady(times)
     seconds = [step.seconds for step in times]
     causes = sorted({cause for step in times for cause in step.waits})
     waits = {cause: [step.waits.get(cause, 0.0) for step in times] for cause in causes}

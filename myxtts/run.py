@@ -68,8 +68,10 @@ class Run:
         """The finished steps, oldest first."""
         self.values: dict[str, float] = {}
         """The newest finished step's scalars."""
+        self.data_busy = 0.0
+        """Share of the time between the last two logs in which the data devices worked."""
         self._late = late
-        self._plan = plan
+        self.plan = plan
         self._watch = watchers.alarms
         self._nvml = watchers.nvml
         self._ledger = StepLedger(recorder, plan.model)
@@ -107,9 +109,10 @@ class Run:
             window, self._window = self._window, []
             if not window:
                 return None
-            verdict, memory = judge(window), sample_memory(self._plan)
+            verdict, memory = judge(window), sample_memory(self.plan)
+            self.data_busy = min(1.0, self._ledger.data_busy() / len(self.plan.datas))
             self.view.log(verdict, (ahead.waiting, ahead.depth), memory.used)
-            write_memory(self.recorder, memory, self._plan, self._nvml)
+            write_memory(self.recorder, memory, self.plan, self._nvml)
             self._look(window, traces)
             return verdict
 
@@ -119,7 +122,7 @@ class Run:
         return judge(steady) if steady else None
 
     def _look(self, window: list[StepTimes], traces: Mapping[str, int]) -> None:
-        free = free_memory(self._plan)
+        free = free_memory(self.plan)
         for times in window:
             newest = times is window[-1]
             record = StepRecord(
@@ -129,7 +132,7 @@ class Run:
                 memory=self._memory.pop(times.step),
                 free=free if newest else {},
                 traces=traces if newest else {},
-                unusual=times.step in self._compiled,
+                unusual=times.paused or times.step in self._compiled,
             )
             for alarm in self._watch.feed(record):
                 self._raise(alarm)
@@ -141,21 +144,26 @@ class Run:
 
     def _book(self, step: int, values: dict[str, float], at: float) -> None:
         batch = self._queued.pop(step)
-        if batch.compiled:
+        # A run's first step compiles what moves the weights.
+        if batch.compiled or not self.times:
             self._compiled.add(step)
-        memory = self._memory[step] = sample_memory(self._plan).used
+        memory = self._memory[step] = sample_memory(self.plan).used
         times = self._ledger.completed(step, batch.number, at, batch.audio_seconds, memory)
         self.times.append(times)
         self._window.append(times)
         self.values = values
-        self.recorder.write({"kind": "results", "step": step, "values": values})
         self.view.steps([times], values)
-        for name, value in values.items():
-            if not math.isfinite(value):
-                raise NonFiniteError(
-                    f"step {step}: {name} is {value}; its clips: {', '.join(batch.clips)}",
-                    "look at these clips, or lower the learning rate: training.lr",
-                )
+        _check_finite(step, values, batch.clips)
+        self.recorder.write({"kind": "results", "step": step, "values": values})
+
+
+def _check_finite(step: int, values: Mapping[str, float], clips: tuple[str, ...]) -> None:
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise NonFiniteError(
+                f"step {step}: {name} is {value}; its clips: {', '.join(clips)}",
+                "look at these clips, or lower the learning rate: training.lr",
+            )
 
 
 def beats(config: Config) -> dict[str, int]:

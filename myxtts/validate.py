@@ -122,10 +122,10 @@ def _check_placement(plan: DevicePlan, checks: Checklist) -> None:
 
 
 def _check_model(config: Config, plan: DevicePlan, checks: Checklist) -> None:
-    from myxtts.rehearsal import Learner  # noqa: PLC0415  TensorFlow, now that it is configured.
+    # TensorFlow comes with it, now that it is configured.
+    from myxtts.rehearsal import open_learner, places, small  # noqa: PLC0415
 
-    learner = Learner(config.model, config.training, plan.models)
-    for device, where in learner.places.items():
+    for device, where in places(open_learner(small(config), plan)).items():
         if where != {device}:
             raise CheckFailedError(f"the model of {device} has variables on {', '.join(where)}")
         checks.passed(f"Model created successfully on {device.removeprefix('/')}")
@@ -144,11 +144,12 @@ def _check_transfer(_config: Config, plan: DevicePlan, checks: Checklist) -> Non
 
 
 def _check_pipeline(config: Config, plan: DevicePlan, checks: Checklist) -> None:
-    from myxtts.noise import Noise  # noqa: PLC0415
-    from myxtts.rehearsal import count_overlaps, rehearse  # noqa: PLC0415
+    from myxtts.clips import ClipSound  # noqa: PLC0415
+    from myxtts.noise import open_noise  # noqa: PLC0415
+    from myxtts.rehearsal import count_overlaps, rehearse, small  # noqa: PLC0415
 
-    noise = Noise(config.data.batch_size * len(plan.models), CLIP_SECONDS, config.data)
-    run = rehearse(config, plan, STEPS, noise, lambda _line: None)
+    noise = ClipSound(open_noise(config, CLIP_SECONDS, len(plan.models)), config.data)
+    run = rehearse(small(config), plan, STEPS, noise, lambda _line: None)
     verdict = run.verdict(warm_up=2)
     done = [times.step for times in run.times]
     if done != list(range(1, STEPS + 1)) or verdict is None:
@@ -165,7 +166,7 @@ def _check_pipeline(config: Config, plan: DevicePlan, checks: Checklist) -> None
     )
     checks.passed(
         f"{verdict.step_seconds * 1000:.0f} ms a step, model busy {percent(verdict.busy)}, "
-        f"{verdict.bound} (a rehearsal on noise)"
+        f"{verdict.bound} (a small network, on noise)"
     )
 
 

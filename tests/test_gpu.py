@@ -84,11 +84,14 @@ with explicit_moves(), tf.device(plan.model):
 def test_batches_are_made_on_one_card_while_the_other_learns() -> None:
     body = """
 import pathlib, tempfile
+from myxtts.clips import ClipSound
 from myxtts.config import load_config
-from myxtts.rehearsal import Clips, count_overlaps, rehearse
+from myxtts.noise import open_noise
+from myxtts.rehearsal import count_overlaps, rehearse
 with tempfile.TemporaryDirectory() as folder:
     config = load_config(size="small", flags={"telemetry.runs": folder})
-    run = rehearse(config, plan, 30, Clips(16, 4.0), lambda line: None)
+    noise = ClipSound(open_noise(config, 4.0, 1), config.data)
+    run = rehearse(config, plan, 30, noise, lambda line: None)
     answer = count_overlaps(run.folder)
 """
     assert on_gpus(body, data_gpu=0, model_gpu=(1,)) > 15

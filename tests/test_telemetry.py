@@ -117,6 +117,29 @@ def test_a_run_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> No
         open_recorder(tmp_path / "file" / "run", {})
 
 
+def test_a_step_after_a_pause_of_the_loop_is_known_by_its_parts(clock: Clock) -> None:
+    recorder, ledger = ledger_of(clock)
+    paused = []
+    for batch, before in enumerate(("books", "validate", "pictures", "copy", "wait")):
+        clock.spend(recorder, before, 5.0)
+        clock.spend(recorder, "step", 1.0, batch)
+        paused.append(ledger.completed(batch + 1, batch, recorder.now()).paused)
+    assert paused == [False, True, True, True, False]
+
+
+def test_data_devices_are_busy_for_the_share_in_which_they_extracted(clock: Clock) -> None:
+    recorder, ledger = ledger_of(clock)
+    # Before the first cycle: while all was compiled.
+    in_thread(threading.Thread(target=clock.spend, args=(recorder, "extract", 50.0)))
+    shares = []
+    for batch, seconds in enumerate((1.0, 3.0, 0.0)):
+        clock.spend(recorder, "wait", 1.0)
+        in_thread(threading.Thread(target=clock.spend, args=(recorder, "extract", seconds)))
+        clock.spend(recorder, "step", 4.0 - seconds, batch)
+        shares.append(ledger.data_busy())
+    assert shares == pytest.approx([0.2, 0.6, 0.0])
+
+
 def test_the_parts_of_a_step_sum_to_the_steps_time(clock: Clock) -> None:
     recorder, ledger = ledger_of(clock)
     clock.spend(recorder, "wait", 0.02)

@@ -141,6 +141,17 @@ def test_a_phase_says_that_it_begins_and_then_every_tenth() -> None:
     assert lines[:2] == ["compiling: 0 of 40", "compiling: 4 of 40 · 36 s left"]
 
 
+def test_a_quick_phase_says_that_it_begins_and_that_it_ends() -> None:
+    lines: list[str] = []
+    with (
+        watch(9, 1, "gpt", lines.append, io.StringIO(), Clock()) as view,
+        view.phase("validating", 40) as advance,
+    ):
+        for _ in range(40):
+            advance()
+    assert lines == ["validating: 0 of 40", "validating: 40 of 40 · 0 s left"]
+
+
 # On a terminal.
 
 

@@ -2,13 +2,15 @@
 
 from myxtts.learner.copies import At
 from myxtts.learner.learner import Learner, Settings, share_out
-from myxtts.learner.student import Lesson, Moment, Student, Variables
+from myxtts.learner.student import Lesson, Moment, Pictured, Pictures, Student, Variables
 
 __all__ = [
     "At",
     "Learner",
     "Lesson",
     "Moment",
+    "Pictured",
+    "Pictures",
     "Settings",
     "Student",
     "Variables",

@@ -1,7 +1,7 @@
 """What the learner asks of a stage: networks that give a loss, and state that moves otherwise."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import tensorflow as tf
 
@@ -37,6 +37,15 @@ class Lesson(NamedTuple):
     """How many clips the batch held: rows without a clip teach nothing."""
 
 
+class Pictures(NamedTuple):
+    """What a student makes of a few clips, beside what is real: mels, or codes of mels."""
+
+    real: tf.Tensor
+    made: tf.Tensor
+    frames: tf.Tensor
+    """int64, for each clip: the mel frames that are sound."""
+
+
 class Student(Protocol):
     """A stage's networks on one model device."""
 
@@ -56,3 +65,11 @@ class Student(Protocol):
 
     def judge(self, features: Tensors) -> Lesson:
         """The losses of held-out clips: nothing random, nothing dropped."""
+
+
+@runtime_checkable
+class Pictured(Protocol):
+    """A student whose doings can be looked at."""
+
+    def pictures(self, features: Tensors) -> Pictures:
+        """What it makes of the clips, in the graph of a compiled program; no weight moves."""

@@ -18,6 +18,8 @@ MOVER = "mover"
 """The thread that the loop waits for."""
 EXTRACTOR = "extractor"
 """The thread that the mover waits for; it waits for clips itself."""
+PAUSES = frozenset({"validate", "pictures", "copy", "save"})
+"""What the loop does between some steps, asked to; it is no unevenness of theirs."""
 KEPT_SPANS = 256
 """Finished spans of each thread kept to explain a wait: many more than one wait can cover."""
 
@@ -44,6 +46,11 @@ class StepTimes:
     """How long the model device worked on it."""
     audio: float = 0.0
     """Sound in its batch."""
+
+    @property
+    def paused(self) -> bool:
+        """Whether the loop did something else first: slow for a known reason."""
+        return not PAUSES.isdisjoint(self.parts)
 
 
 @dataclass
@@ -73,6 +80,9 @@ class StepLedger:
         self._open: dict[int, _Cycle] = {}
         self._cycle: _Cycle | None = None
         self._device_free: float | None = None
+        self._extracted: deque[float] = deque()
+        """Seconds of extracting that are not asked for yet; every data device adds its own."""
+        self._asked = recorder.now()
         recorder.on_span = self._see
         recorder.on_written = self._book_own
 
@@ -103,7 +113,19 @@ class StepLedger:
         self._write(times, batch, begun, memory or {})
         return times
 
+    def data_busy(self) -> float:
+        """Share of the time in which a data device extracted, all of them added up.
+
+        It is the time since the last call, or since the first step's cycle began. A stretch that
+        began before is counted whole: it lacked then.
+        """
+        begun, self._asked = self._asked, self._recorder.now()
+        worked = sum(self._extracted.popleft() for _ in range(len(self._extracted)))
+        return worked / max(self._asked - begun, 1e-9)
+
     def _see(self, span: Span) -> None:
+        if span.name == "extract":
+            self._extracted.append(span.seconds)
         if threading.current_thread() is self._thread:
             if span.outermost:
                 self._book(span)
@@ -112,7 +134,10 @@ class StepLedger:
 
     def _book(self, span: Span) -> None:
         # The first cycle begins with its first span: building the model is no part of a step.
-        cycle = self._cycle = self._cycle or _Cycle(span.start)
+        if self._cycle is None:
+            self._cycle, self._asked = _Cycle(span.start), span.start
+            self._extracted.clear()
+        cycle = self._cycle
         cycle.parts[span.name] = cycle.parts.get(span.name, 0.0) + span.seconds
         if span.name == "wait":
             self._explain(_ends(span), cycle.waits)

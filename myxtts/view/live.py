@@ -40,6 +40,8 @@ Advance = Callable[[], None]
 
 SHORTEST_PAUSE = 0.25
 """Seconds between two drawings, at least."""
+QUICK = 1.0
+"""Seconds within which no second line tells how far something is."""
 LARGEST_SHARE = 0.005
 """Share of the time that drawing may take; the rest of the hundredth is for the bookkeeping."""
 
@@ -133,13 +135,16 @@ class Lines:
 
     @contextlib.contextmanager
     def phase(self, name: str, total: int) -> Iterator[Advance]:
-        """Says that it begins, since it may be long, and then every tenth."""
+        """Says that it begins, since it may be long, and then every tenth that is not quick."""
         begun, tenths = self._clock(), Tenths(total)
+        told = begun
         self.say(f"{name}: 0 of {total}")
 
         def advance() -> None:
-            if tenths.add(1):
-                left = seconds_left(self._clock() - begun, tenths.done, total)
+            nonlocal told
+            now = self._clock()
+            if tenths.add(1) and (now - told >= QUICK or tenths.done == total):
+                told, left = now, seconds_left(now - begun, tenths.done, total)
                 self.say(f"{name}: {tenths.done} of {total} · {span_of(left)} left")
 
         yield advance
