@@ -25,6 +25,7 @@ ROWS = (
     ("layers", "weights"),
     ("optimizer", "schedule"),
     ("clips", "noise", "features"),
+    ("cache",),
     ("run", "checkpoint"),
     ("pipeline",),
     ("reader",),

@@ -11,6 +11,7 @@ from myxtts.plan.batches import (
     make_plan,
 )
 from myxtts.plan.ladder import CODE, Ladder, solve_ladder, whole_codes
+from myxtts.plan.once import Once, mark
 from myxtts.plan.rows import FRAME, rows_per_batch
 from myxtts.plan.split import drawn, held_out, is_validation
 
@@ -20,6 +21,7 @@ __all__ = [
     "FRAME",
     "NO_CLIP",
     "Ladder",
+    "Once",
     "Plan",
     "PlannedBatch",
     "Position",
@@ -29,6 +31,7 @@ __all__ = [
     "held_out",
     "is_validation",
     "make_plan",
+    "mark",
     "rows_per_batch",
     "solve_ladder",
     "whole_codes",

@@ -2,13 +2,14 @@
 
 from myxtts.reader.feed import ReadAhead, Reader, clips_on_data_device, read_ahead, read_batches
 from myxtts.reader.mapping import MappingError
-from myxtts.reader.rows import Texts
+from myxtts.reader.rows import Codes, Texts
 from myxtts.reader.shards import Clips, ShardSource
 from myxtts.reader.source import Source, open_source
 from myxtts.reader.wavs import NativeLoadingError, Wavs, WavSource, list_wavs
 
 __all__ = [
     "Clips",
+    "Codes",
     "MappingError",
     "NativeLoadingError",
     "ReadAhead",

@@ -1,6 +1,7 @@
 """From a plan and its clips to batches on the data device: a data set without Python in it.
 
-Legend: N batches, R rows of the largest batch, B rows of this one, S samples, L text tokens.
+Legend: N batches, R rows of the largest batch, B rows of this one, S samples, L text tokens,
+K buckets, C clips.
 """
 
 import math
@@ -10,11 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from myxtts.audio import codes_for_frames, frames_for_samples
 from myxtts.batch import Batch
 from myxtts.config import DataConfig
 from myxtts.devices import silent_moves
 from myxtts.plan import NO_CLIP, Plan, Table
-from myxtts.reader.rows import Numbers, Texts, pad_rows, slices
+from myxtts.reader.rows import Codes, Numbers, Slices, Texts, pad_rows, slices
 from myxtts.reader.source import Source
 from myxtts.telemetry.record import Recorder
 
@@ -38,6 +40,7 @@ class Reader(NamedTuple):
     source: Source
     plan: Plan
     texts: Texts | None = None
+    codes: Codes | None = None
 
 
 def read_batches(
@@ -46,7 +49,8 @@ def read_batches(
     """The plan's batches with these numbers, on `device`; nothing is read to get to the first.
 
     Tensors: pcm int16 [B, S], samples int64 [B], weights float32 [B] (0 where a row holds no
-    clip) and, with texts, text int64 [B, L] and text_tokens int64 [B].
+    clip) and, with texts, text int64 [B, L] and text_tokens int64 [B]; with codes, codes int64
+    [B, as many as the codec makes of S samples].
     """
     for first in range(0, len(numbers), STRETCH):
         stretch = numbers[first : first + STRETCH]
@@ -96,9 +100,10 @@ def _data_set(reader: Reader, table: Table, data: DataConfig, device: str) -> tf
     ahead = read_ahead(data, reader.plan)
     # A call under way, or finished before its turn, is a batch in memory: calls are read ahead too.
     calls = min(data.num_workers, ahead.host)
-    tokens = tf.constant(reader.texts.tokens, tf.int64) if reader.texts else None
+    ragged = {"text": tf.constant(reader.texts.tokens, tf.int64)} if reader.texts else {}
+    ragged |= {"codes": reader.codes.values} if reader.codes else {}
     batches = tf.data.Dataset.from_tensor_slices(_inputs(reader, table)).map(
-        lambda given: _tensors(reader.source, tokens, given), calls, deterministic=True
+        lambda given: _tensors(reader.source, ragged, given), calls, deterministic=True
     )
     batches = _prefetch(batches, ahead.host - calls).with_options(_options(data))
     return _onto(batches, device, ahead.device)
@@ -141,9 +146,26 @@ def _inputs(reader: Reader, table: Table) -> dict[str, Any]:
     }
     if reader.texts:
         begins, lengths = reader.texts.splits[:-1], reader.texts.lengths
-        inputs["width"] = _text_widths(plan, lengths)[buckets_N]
-        inputs["text"] = slices(clips_NR, inputs["width"], rows_N, begins, lengths)
+        inputs["text_width"] = _text_widths(plan, lengths)[buckets_N]
+        inputs["text"] = slices(clips_NR, inputs["text_width"], rows_N, begins, lengths)
+    if reader.codes:
+        inputs["codes_width"] = codes_for_frames(frames_for_samples(tops_N))
+        inputs["codes"] = _codes(reader.codes, table, inputs["codes_width"], rows_N)
     return inputs
+
+
+def _codes(codes: Codes, table: Table, widths_N: Numbers, rows_N: Numbers) -> Slices:
+    """Each clip's codes as its batch's bucket has them."""
+    clips = codes.begins_KC.shape[1]
+    places_NR = np.where(
+        table.clips == NO_CLIP,
+        NO_CLIP,
+        table.clips + table.buckets[:, None].astype(np.int64) * clips,
+    )
+    begins = codes.begins_KC.ravel()
+    if (begins[places_NR[places_NR != NO_CLIP]] < 0).any():
+        raise ValueError("a clip is to be read with codes that nobody has made")
+    return slices(places_NR, widths_N, rows_N, begins, codes.lengths_KC.ravel())
 
 
 def _text_widths(plan: Plan, lengths: Numbers) -> Numbers:
@@ -153,7 +175,7 @@ def _text_widths(plan: Plan, lengths: Numbers) -> Numbers:
     return np.maximum.accumulate(widths)
 
 
-def _tensors(source: Source, tokens: tf.Tensor | None, given: dict[str, Any]) -> dict[str, Any]:
+def _tensors(source: Source, ragged: dict[str, tf.Tensor], given: dict[str, Any]) -> dict[str, Any]:
     """One batch, in the graph of the data set."""
     # No int32: TensorFlow looks for a program's int32 arguments on the host, whatever its device.
     rows = given["rows"]
@@ -162,7 +184,9 @@ def _tensors(source: Source, tokens: tf.Tensor | None, given: dict[str, Any]) ->
         "samples": given["samples"][:rows],
         "weights": given["weights"][:rows],
     }
-    if tokens is not None:
-        tensors["text"] = pad_rows(tokens, given["text"], given["width"])
+    for name, values in ragged.items():
+        padded = pad_rows(values, given[name], given[f"{name}_width"])
+        tensors[name] = tf.cast(padded, tf.int64)
+    if "text" in ragged:
         tensors["text_tokens"] = given["text"].lengths[:rows]
     return tensors

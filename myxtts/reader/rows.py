@@ -26,6 +26,16 @@ class Texts(NamedTuple):
         return np.diff(self.splits)
 
 
+class Codes(NamedTuple):
+    """A codec's codes of the clips, in each of the K lengths that clips are padded to."""
+
+    values: tf.Tensor
+    """int16, in no order."""
+    begins_KC: Numbers
+    """Where each clip's codes begin; -1 where nobody has made them."""
+    lengths_KC: Numbers
+
+
 class Slices(NamedTuple):
     """What `pad_rows` puts into each row, for many batches."""
 
