@@ -13,7 +13,7 @@ from myxtts.config import FLAGS
 ROOT = Path(__file__).parent.parent
 MYXTTS = [sys.executable, "-c", "import sys; from myxtts.cli import main; sys.exit(main())"]
 SMALL = ["--model-size", "tiny", "--batch-size", "2"]
-FEW = [f"{key}={value}" for key, value in TINY.items()]
+FEW = [f"{key}={list(value) if isinstance(value, tuple) else value}" for key, value in TINY.items()]
 """A network of few numbers, for commands that run one."""
 COMMANDS = [
     [],
