@@ -1,5 +1,6 @@
 """Picks, caps and proves devices; alone in touching `tf.config`."""
 
+from myxtts.devices.cluster import Cluster, read_cluster
 from myxtts.devices.errors import DeviceError
 from myxtts.devices.gpus import MB, Gpu, GpuReading, list_gpus, open_nvml, read_gpu
 from myxtts.devices.limits import optimal_limits
@@ -17,6 +18,7 @@ from myxtts.devices.proof import Proof, prove_devices
 
 __all__ = [
     "MB",
+    "Cluster",
     "DeviceError",
     "DevicePlan",
     "Gpu",
@@ -33,6 +35,7 @@ __all__ = [
     "optimal_limits",
     "plan_devices",
     "prove_devices",
+    "read_cluster",
     "read_gpu",
     "silent_moves",
 ]

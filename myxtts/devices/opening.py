@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from myxtts.devices.cluster import Cluster, join
 from myxtts.devices.errors import DeviceError
 from myxtts.devices.plan import TWO_EMULATED, DevicePlan
 
@@ -25,8 +26,11 @@ def quiet(_line: str) -> None:
     """Says nothing."""
 
 
-def open_devices(plan: DevicePlan, say: Say = quiet) -> None:
-    """Makes TensorFlow see just the plan's devices, capped or growing; once for a process."""
+def open_devices(plan: DevicePlan, say: Say = quiet, cluster: Cluster | None = None) -> None:
+    """Makes TensorFlow see just the plan's devices, capped or growing; once for a process.
+
+    With a cluster it also waits for the other machines' workers.
+    """
     global _opened  # noqa: PLW0603  A process has one set of devices, as TensorFlow has.
     if _opened == plan:
         return
@@ -37,6 +41,9 @@ def open_devices(plan: DevicePlan, say: Say = quiet) -> None:
 
     try:
         configure(tf, plan)
+        if cluster:
+            say(f"worker {cluster.index} of {cluster.count}: waiting for all to join")
+            join(tf, cluster)
         # Starts the devices here, where a fault can still be told as one of devices.
         tf.config.list_logical_devices()
     except tf.errors.OpError as error:

@@ -12,10 +12,19 @@ import keras
 import tensorflow as tf
 
 from myxtts.batch import Batch
+from myxtts.learner.abroad import Abroad, chiefs, digest_of
 from myxtts.learner.copies import At, Copy, Found, Make, Named, tf_value
 from myxtts.learner.student import Moment
 from myxtts.optimizer import Habits
-from myxtts.pipeline import Hands, OutOfMemoryError, Program, move, share_of
+from myxtts.pipeline import (
+    ALONE_TEAM,
+    Hands,
+    OutOfMemoryError,
+    Program,
+    Team,
+    move,
+    share_of,
+)
 
 
 class Restored(Protocol):
@@ -37,7 +46,9 @@ class Settings(NamedTuple):
 class Learner:
     """Learns a step from one batch or, with accumulation, from several."""
 
-    def __init__(self, make: Make, devices: Sequence[str], settings: Settings) -> None:
+    def __init__(
+        self, make: Make, devices: Sequence[str], settings: Settings, team: Team = ALONE_TEAM
+    ) -> None:
         self.copies = [_copy(make, device, settings) for device in devices]
         self._first = self.copies[0]
         sizes = {name: int(w.shape.num_elements()) for name, w in _tensors(self._first).items()}
@@ -45,6 +56,8 @@ class Learner:
         for copy, owned in zip(self.copies, self._owned, strict=True):
             copy.prepare(owned, settings.habits)
         self._sum = Program(_summed, devices[0], name="sum")
+        self._team = team
+        self._abroad = [Abroad(device, team) for device in devices]
         self.jit = settings.jit
         self.shrunk: Callable[[OutOfMemoryError, int], None] | None = None
         """Told when a batch must be learned in pieces; without it, no room is an error."""
@@ -56,12 +69,16 @@ class Learner:
         found = [self._taught(copy, batches, place, at) for place, copy in enumerate(self.copies)]
         if len(self.copies) > 1:
             found = list(self._shared(found))
+        if not self._team.alone:
+            found = [abroad(own) for abroad, own in zip(self._abroad, found, strict=True)]
         return self._update(found, batches[0][0].number, at)
 
     @property
     def programs(self) -> list[Program]:
         """Everything that is compiled."""
-        return [program for copy in self.copies for program in copy.programs] + [self._sum]
+        own = [program for copy in self.copies for program in copy.programs]
+        abroad = [program for each in self._abroad for program in each.programs]
+        return [*own, self._sum, *abroad]
 
     @property
     def state(self) -> dict[str, dict[str, Any]]:
@@ -120,6 +137,17 @@ class Learner:
                 value = move(tf.convert_to_tensor(variable), copy.device)
                 with tf.device(copy.device):
                     copy.alike[name].assign(value)
+
+    def digest(self, *groups: str) -> bytes:
+        """A sum of the bits of these groups of the state, or of all of it and what is frozen."""
+        state = {**self.state, "frozen": self.frozen}
+        return digest_of(*(state[name] for name in groups or state if name in state))
+
+    def follow_chief(self) -> None:
+        """Takes over the chief's weights on every machine: there they may round otherwise."""
+        for name, value in chiefs(self._first.alike, self._team).items():
+            _assign(self._first.alike[name], move(value, self._first.device))
+        self.level()
 
     def judge(self, hands: Hands) -> tuple[tf.Tensor, Named]:
         """How many held-out clips a batch has, and their losses, on the first device."""

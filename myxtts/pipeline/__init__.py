@@ -17,8 +17,10 @@ from myxtts.pipeline.ring import (
     run_ahead,
 )
 from myxtts.pipeline.stages import extract, finish, move, share_of, transfer
+from myxtts.pipeline.team import ALONE_TEAM, Team, WorkerLostError
 
 __all__ = [
+    "ALONE_TEAM",
     "ConsumerDiedError",
     "Feed",
     "Hands",
@@ -30,6 +32,8 @@ __all__ = [
     "Program",
     "RunAhead",
     "StepResult",
+    "Team",
+    "WorkerLostError",
     "WrongDeviceError",
     "extract",
     "feed_parallel",
