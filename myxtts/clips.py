@@ -114,6 +114,12 @@ class Part:
         """Without what is replayed."""
         return replace(self, rows=self.rows[: len(self.rows) - self.replayed], replayed=0)
 
+    def of_at_least(self, samples: int) -> "Part":
+        """Without the clips that have fewer samples."""
+        long = self.manifest.column("samples")[self.rows] >= samples
+        replayed = int(long[len(self.rows) - self.replayed :].sum())
+        return replace(self, rows=self.rows[long], replayed=replayed)
+
     def texts(self, settings: TextConfig) -> Iterator[tuple[str, str]]:
         """Each clip's cleaned text, and its language."""
         texts, languages = (self.manifest.column(name)[self.rows] for name in ("text", "language"))

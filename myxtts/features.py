@@ -36,11 +36,13 @@ def feature_extractor(
     codec: Codec | None = None,
     *,
     judging: bool = False,
+    sound: bool = False,
 ) -> Extract:
     """The body of the data device's program: the same batch number gives the same bits.
 
     Without `mel_stats_M` the mels are not divided. What the reader gave is handed on, except
-    the samples themselves. Clips that judge are not changed, and their slices are always the same.
+    the samples themselves; `sound` has those that were heard, float32 and changed as the clips
+    were. Clips that judge are not changed, and their slices are always the same.
     """
 
     def extract(tensors: Tensors, number: tf.Tensor) -> Tensors:
@@ -64,6 +66,7 @@ def feature_extractor(
             "conditioning_to": slices.ends,
         }
         features |= {"codes": codec(mel_BTM)} if codec else {}
+        features |= {"sound": wave_BS} if sound else {}
         return tf.nest.map_structure(_wide, features)
 
     return extract

@@ -97,8 +97,8 @@ def as_killed_after(step: int, run: Path, stage: str, folder: Path) -> Path:
     for saved in (copy / stage / "checkpoints").glob("step-*"):
         if int(saved.name[5:]) > step:
             shutil.rmtree(saved)
-    unfinished = ("codec", "gpt") if stage == "dvae" else ("gpt",)
-    for part in unfinished:
+    unfinished = {"dvae": ("codec", "gpt"), "gpt": ("gpt",), "vocoder": ("vocoder",)}
+    for part in unfinished[stage]:
         (copy / "model" / f"{part}.safetensors").unlink(missing_ok=True)
     if stage == "dvae":
         shutil.rmtree(copy / "gpt", ignore_errors=True)

@@ -29,7 +29,7 @@ def command(data: Path, runs: Path) -> list[str]:
 
 def arrays(run: Path) -> dict[str, bytes]:
     """All that both stages' last checkpoints hold."""
-    found = {}
+    found: dict[str, bytes] = {}
     for stage in ("dvae", "gpt"):
         stored = find(run / stage, lambda _line: None)
         for group in stored.groups:

@@ -13,9 +13,9 @@ from myxtts.cli.output import checked_output
 from myxtts.errors import UserError
 
 if TYPE_CHECKING:
+    from myxtts.clips import ClipSound
     from myxtts.config import Config
-    from myxtts.devices import DevicePlan
-    from myxtts.rehearsal import Sound
+    from myxtts.devices import Cluster, DevicePlan
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,16 +41,19 @@ def train(
     ] = None,
 ) -> None:
     """Trains on your clips, prepared on first use: what is missing of codec and GPT, in order."""
+    from myxtts.devices import read_cluster  # noqa: PLC0415
     from myxtts.train.resume import run_to_resume  # noqa: PLC0415
 
+    cluster = read_cluster()
     config = given.config()
     going_on = run_to_resume(resume, config.telemetry.runs, _say) if resume else None
     if going_on:
         config = given.config(going_on.folder / "config.yaml")
-    plan = _open(config)
+    plan = _open(config, cluster)
+    from myxtts.pipeline import Team  # noqa: PLC0415
     from myxtts.train import train as run_training  # noqa: PLC0415
 
-    _say(f"trained: {run_training(config, plan, going_on, _say)}")
+    run_training(config, plan, going_on, _say, Team(cluster))
 
 
 @app.command()
@@ -151,6 +154,17 @@ def import_(
     from myxtts.importer.reading import import_model  # noqa: PLC0415
 
     import_model(files, out, _say)
+
+
+@app.command()
+def slim(
+    checkpoint: Annotated[Path, typer.Argument(help="Checkpoint, or a stage's or run's folder.")],
+    out: Annotated[Path, typer.Option(help="Folder to make: the model's own.")],
+) -> None:
+    """Takes a model's folder out of a checkpoint, without what only training needs."""
+    from myxtts.train.taking import take_model  # noqa: PLC0415
+
+    take_model(checkpoint, out, _say)
 
 
 @app.command()
@@ -264,13 +278,12 @@ def _tell(error: UserError) -> int:
     return error.exit_code
 
 
-def _open(config: "Config") -> "DevicePlan":
-    from myxtts.config import unheard  # noqa: PLC0415
+def _open(config: "Config", cluster: "Cluster | None" = None) -> "DevicePlan":
     from myxtts.devices import list_gpus, open_devices, plan_devices, prove_devices  # noqa: PLC0415
 
     gpus = list_gpus()
     plan = plan_devices(config.devices, gpus)
-    open_devices(plan, _say)
+    open_devices(plan, _say, cluster)
     for proof in prove_devices(plan):
         _say(f"   {proof.role} device {proof.device} ran an op ({proof.name})")
     if len(plan.devices) > 1:
@@ -279,9 +292,6 @@ def _open(config: "Config") -> "DevicePlan":
     if idle:
         numbers = ", ".join(str(index) for index in idle)
         _say(f"⚠ GPU {numbers} idle; to use two: --data-gpu 0 --model-gpu 1")
-    silent = unheard(config)
-    if silent:
-        _say(f"⚠ nothing in this version reads {', '.join(silent)}")
     return plan
 
 
@@ -293,16 +303,15 @@ def _rehearse(config: "Config", plan: "DevicePlan", steps: int) -> Path:
     return run.folder
 
 
-def _sound(config: "Config", models: int) -> "Sound":
-    """The user's clips, or noise of their length where none are named."""
+def _sound(config: "Config", models: int) -> "ClipSound":
+    """The user's clips, or noise where none are named."""
+    from myxtts.clips import ClipSound, open_clips  # noqa: PLC0415
+    from myxtts.noise import open_noise  # noqa: PLC0415
+
     if config.data.train:
-        from myxtts.clips import ClipSound, open_clips  # noqa: PLC0415
-
         return ClipSound(open_clips(config, models, _say), config.data)
-    from myxtts.noise import Noise  # noqa: PLC0415
-
     _say("No --train-data: rehearsing on made-up clips.")
-    return Noise(config.data.batch_size * models, CLIP_SECONDS, config.data, config.training.seed)
+    return ClipSound(open_noise(config, CLIP_SECONDS, models), config.data)
 
 
 def _typed() -> list[str]:

@@ -1,7 +1,6 @@
 """Validated, frozen settings, and their YAML. Imports nothing of ours but the errors."""
 
 from myxtts.config.augment import AugmentConfig
-from myxtts.config.awaited import unheard
 from myxtts.config.base import Settings
 from myxtts.config.court import CourtConfig
 from myxtts.config.guide_keys import FLAGS, GUIDE_KEYS
@@ -62,5 +61,4 @@ __all__ = [
     "json_schema",
     "load_config",
     "to_yaml",
-    "unheard",
 ]

@@ -61,6 +61,8 @@ class DataConfig(Settings):
     """Copies clips to the data device before it asks for them."""
     use_tf_native_loading: bool = False
     """Reads an unprepared folder of 16-bit WAV as it is; without it, prepared shards are read."""
+    cache: Folder | None = None
+    """Folder that keeps clips' codes for other runs too; left out, the run's own has them."""
     augment: AugmentConfig = AugmentConfig()
     """Random changes to clips."""
     court: CourtConfig = CourtConfig()
@@ -151,6 +153,8 @@ class TrainingConfig(Settings):
     """Computes in 16 bits and keeps the weights in 32."""
     compile: Literal["auto", "graph", "xla"] = "auto"
     """How the step is compiled; auto times graph mode and XLA and takes the faster."""
+    oom: Literal["stop", "shrink"] = "stop"
+    """Without room on a model device: end and say what holds it, or learn batches in pieces."""
     recompute: bool = False
     """Computes activations again in the backward pass: less memory, slower steps."""
     log_every: Count = 10
@@ -161,6 +165,8 @@ class TrainingConfig(Settings):
     """Newest checkpoints that stay; the best one stays besides."""
     validate_every: Count = 500
     """Steps from one judging of held-out clips to the next; the last step is always judged."""
+    pictures_every: int = Field(default=500, ge=0, le=LARGEST)
+    """Steps from one look at mels in TensorBoard to the next; 0 makes none."""
     validation_batches: Count = 16
     """Batches, at most, of held-out clips that each judging takes."""
     seed: int = Field(default=0, ge=0, le=LARGEST)

@@ -1,8 +1,13 @@
 """A voice's vector from reference clips, as XTTS makes it (XTTS.md §6).
 
-Legend: F reference clips, S samples, W width of the vector.
+A model that was trained from nothing has no speaker encoder, which is only ever imported. There a
+stand-in takes its place, and whoever speaks with such a model must take the same: `clip_vectors`.
+
+Legend: F reference clips, S samples, W width of the vector, P vectors of a voice as the GPT hears
+it, D their width.
 """
 
+import numpy as np
 import tensorflow as tf
 
 from myxtts.audio import (
@@ -19,6 +24,38 @@ REFERENCE_SECONDS = 30
 """Of each clip, from its beginning; what comes after is not heard."""
 REFERENCE_PEAK = 0.75
 """Of a clip that is scaled."""
+STAND_IN_SEED = 0
+"""Of the signs that are part of every model without a speaker encoder: never another."""
+
+
+def clip_vectors(
+    speaker: Speaker | None,
+    wave_FS: tf.Tensor,
+    lengths_F: tf.Tensor,
+    voice_FPD: tf.Tensor,
+    width: int,
+) -> tf.Tensor:
+    """float32 (F, W): what the vocoder is told of each clip, at 22.05 kHz; each of unit length.
+
+    A voice made of several clips is the mean of their vectors, in both cases.
+    """
+    if speaker is None:
+        return stand_in(voice_FPD, width)
+    return speaker(*reference_sound(wave_FS, lengths_F))
+
+
+def stand_in(voice_FPD: tf.Tensor, width: int) -> tf.Tensor:
+    """float32 (F, W) of unit length: nothing of it is learned but what the GPT hears of a voice.
+
+    The mean of the voice's vectors, its numbers added up for each number of the result with signs
+    that are the same everywhere: voices that are alike stay so, and unlike ones too.
+    """
+    mean_FD = tf.reduce_mean(tf.cast(voice_FPD, tf.float32), 1)
+    numbers = int(mean_FD.shape[-1])
+    # Raw numbers of a named generator: NumPy may change how it draws, these it may not.
+    raw_DW = np.random.PCG64(STAND_IN_SEED).random_raw(numbers * width).reshape(numbers, width)
+    signs_DW = 1 - 2 * (raw_DW >> np.uint64(63)).astype(np.float32)
+    return tf.math.l2_normalize(tf.matmul(mean_FD, tf.constant(signs_DW)), 1)
 
 
 def voice_vector(

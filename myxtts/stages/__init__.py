@@ -2,6 +2,7 @@
 
 from myxtts.stages.dvae import DvaeStage
 from myxtts.stages.gpt import GptStage
-from myxtts.stages.stage import Materials, Stage
+from myxtts.stages.stage import Developing, Encoding, Materials, Stage
+from myxtts.stages.vocoder import VocoderStage
 
-__all__ = ["DvaeStage", "GptStage", "Materials", "Stage"]
+__all__ = ["Developing", "DvaeStage", "Encoding", "GptStage", "Materials", "Stage", "VocoderStage"]

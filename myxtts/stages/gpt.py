@@ -7,18 +7,21 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from myxtts.audio import codes_for_samples
 from myxtts.batch import Tensors
+from myxtts.cache import maker_of
 from myxtts.codec import Codec
-from myxtts.config import Config
+from myxtts.config import Config, GptStageConfig
 from myxtts.features import Extract, feature_extractor
 from myxtts.gpt import Gpt, Logits, Sequence, gpt_loss, lay_out
 from myxtts.layers import Dropout, Precision
-from myxtts.learner import Lesson, Moment, Variables
+from myxtts.learner import Lesson, Moment, Pictures, Variables
 from myxtts.optimizer import Habits
-from myxtts.stages.stage import LOSS, SHARE, Materials, habits_of, picked
+from myxtts.stages.stage import LOSS, SHARE, Develop, Materials, habits_of, picked
 from myxtts.stages.tuning import TUNED, adapter_of, load_start, tokens_of
 from myxtts.weights import load_weights, named_weights
 
+FRAMES_PER_CODE = 4
 NEEDED = (
     *("weights", "samples", "codes", "text", "text_tokens"),
     *("conditioning", "conditioning_from", "conditioning_to"),
@@ -35,6 +38,7 @@ class GptStage:
         self._config = config
         self._materials = materials
         self._precision = precision
+        self._codecs: dict[str, Codec] = {}
 
     @property
     def habits(self) -> Habits:
@@ -43,19 +47,73 @@ class GptStage:
         habits = habits_of(self._config.training, betas, self._precision)
         return habits._replace(learning=TUNED) if self._config.training.lora_rank else habits
 
+    @property
+    def steps(self) -> int | None:
+        """How long it learns, where its own settings say."""
+        return self._config.stages.gpt.steps
+
+    @property
+    def rate(self) -> float:
+        """Its highest learning rate, where no other is named."""
+        return self._config.stages.gpt.lr
+
     def features(self, device: str, *, judging: bool = False) -> Extract:
         """Codes, and the mel of the slice that conditions."""
-        with tf.device(device):
-            codec = Codec(self._config.model.codec)
-            load_weights(codec, self._materials.weights["codec"])
         whole = feature_extractor(
             self._config.data,
             self._config.training.seed,
             self._materials.mel_stats_M,
-            codec.encode,
+            self.codec(device).encode,
             judging=judging,
         )
         return lambda tensors, number: picked(whole(tensors, number), *NEEDED)
+
+    @property
+    def codes_maker(self) -> str:
+        """Of the frozen codec's file and settings, and of what its mels are divided by."""
+        settings = self._config.model.codec.model_dump(mode="json")
+        materials = self._materials
+        return maker_of(materials.weights["codec"], settings, materials.mel_stats_M)
+
+    def codes(self, device: str) -> Extract:
+        """Those that `features` has among the rest, in batches of the same shape bit for bit."""
+        data, seed = self._config.data, self._config.training.seed
+        stats, encode = self._materials.mel_stats_M, self.codec(device).encode
+        whole = feature_extractor(data, seed, stats, encode, judging=True)
+        return lambda tensors, number: picked(whole(tensors, number), "codes")
+
+    def beside_codes(self, device: str, *, judging: bool = False) -> Extract:
+        """The mel of the slice that conditions; no codec is loaded."""
+        del device
+        data, seed = self._config.data, self._config.training.seed
+        whole = feature_extractor(data, seed, self._materials.mel_stats_M, judging=judging)
+        return lambda tensors, number: picked(whole(tensors, number), *NEEDED)
+
+    def let_go(self) -> None:
+        """Its memory is free when the programs that use it are gone."""
+        self._codecs.clear()
+
+    def mels(self, device: str) -> Develop:
+        """The frozen codec tells both rows of codes."""
+        decode = self.codec(device).decode
+
+        def developed(pictures: Pictures) -> Pictures:
+            return pictures._replace(real=decode(pictures.real), made=decode(pictures.made))
+
+        return developed
+
+    def codec(self, device: str) -> Codec:
+        """The frozen codec on a device; one serves all programs there."""
+        if device not in self._codecs:
+            with tf.device(device):
+                codec = Codec(self._config.model.codec)
+                self.fill(codec)
+            self._codecs[device] = codec
+        return self._codecs[device]
+
+    def fill(self, codec: Codec) -> None:
+        """Gives the codec the weights that the stage before it made."""
+        load_weights(codec, self._materials.weights["codec"])
 
     def student(self, device: str) -> "GptStudent":
         """The GPT, from what is there or from random numbers."""
@@ -71,18 +129,18 @@ class GptStage:
             )
             if start:
                 load_start(gpt, start, training.seed)
-        return GptStudent(gpt, self._config, self._materials.languages)
+        return GptStudent(gpt, self._config.stages.gpt, self._materials.languages)
 
 
 class GptStudent:
     """A GPT that learns."""
 
     def __init__(
-        self, gpt: Gpt, config: Config, languages: Mapping[str, int] | None = None
+        self, gpt: Gpt, settings: GptStageConfig, languages: Mapping[str, int] | None = None
     ) -> None:
         self.gpt = gpt
+        self._settings = settings
         self._languages = languages or {}
-        self._settings = config.stages.gpt
 
     @property
     def players(self) -> Mapping[str, Variables]:
@@ -105,6 +163,16 @@ class GptStudent:
     def judge(self, features: Tensors) -> Lesson:
         """Every code counts, and nothing is dropped."""
         return self._lesson(features, None, voice=False)
+
+    def pictures(self, features: Tensors) -> Pictures:
+        """The codes, and what it holds for likeliest at each place, told all real ones before."""
+        sequence = sequence_of(self.gpt, features)
+        logits = self.gpt(self.gpt.voice(features["conditioning"]), sequence)
+        real_BN = features["codes"]
+        # The position before a code says it; start and stop are no codes that can be heard.
+        likely_BNK = logits.audio_BYV[:, : real_BN.shape[1], : self.gpt.config.audio_start]
+        frames_B = codes_for_samples(features["samples"]) * FRAMES_PER_CODE
+        return Pictures(real_BN, tf.argmax(likely_BNK, -1), frames_B)
 
     def _lesson(self, features: Tensors, dropout: Dropout | None, *, voice: bool) -> Lesson:
         sequence = sequence_of(self.gpt, features)

@@ -19,6 +19,8 @@ class Course(NamedTuple):
     schedule: Schedule
     batches: int
     """Batches that one step learns from."""
+    until: int | None = None
+    """The last step that these devices take, where the run then goes on in another way."""
 
     @property
     def last(self) -> int:
@@ -26,9 +28,14 @@ class Course(NamedTuple):
         return self.schedule.steps
 
     @property
+    def end(self) -> int:
+        """The last step that is taken now."""
+        return min(self.until or self.last, self.last)
+
+    @property
     def numbers(self) -> range:
         """The batches that are still to be learned from, by their numbers over the whole run."""
-        return range((self.first - 1) * self.batches, self.last * self.batches)
+        return range((self.first - 1) * self.batches, self.end * self.batches)
 
     def at(self, step: int) -> At:
         """Where the run stands at a step."""
@@ -49,7 +56,7 @@ def run_steps(
 ) -> None:
     """Ten lines that every stage shares; whatever else there is stands around them."""
     # The range comes first, so zip never draws a batch it will not use.
-    for step, batches in zip(range(course.first, course.last + 1), groups, strict=False):
+    for step, batches in zip(range(course.first, course.end + 1), groups, strict=False):
         with run.step(batches[0][0].number):
             results = attributed(learner, batches, course.at(step), run.plan)
         with run.span("books"):

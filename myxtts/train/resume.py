@@ -9,7 +9,8 @@ from myxtts.errors import UserError
 from myxtts.run import CONFIG_FILE
 
 AUTO = "auto"
-STAGES = ("dvae", "gpt", "vocoder")
+MODEL = "model"
+"""The folder of a run that its parts are written to."""
 
 
 class GoingOn(NamedTuple):
@@ -39,8 +40,8 @@ def run_to_resume(asked: str, runs: Path, say: Say) -> GoingOn | None:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a training began here: it has its settings and a stage's folder."""
-    return (folder / CONFIG_FILE).is_file() and any((folder / s).is_dir() for s in STAGES)
+    """Whether a training began here: its settings are written last of what it begins with."""
+    return (folder / CONFIG_FILE).is_file() and (folder / MODEL).is_dir()
 
 
 def _folders(runs: Path) -> list[Path]:

@@ -25,13 +25,25 @@ from myxtts.checkpoint.saver import Saver
 from myxtts.config import Config
 from myxtts.devices import DevicePlan, Say, explicit_moves
 from myxtts.learner import Learner, Settings
-from myxtts.pipeline import Feed, Program
+from myxtts.pipeline import ALONE_TEAM, Feed, OutOfMemoryError, Program, Team
 from myxtts.run import NonFiniteError, Run, open_run
 from myxtts.schedule import Schedule
 from myxtts.stages import Stage
 from myxtts.stages.stage import LOSS
+from myxtts.train.abreast import (
+    Unsaved,
+    Unseen,
+    agreed_checkpoint,
+    books_of,
+    check_alike,
+    crossing_line,
+    keep_alike,
+)
 from myxtts.train.compiling import compile_shapes
+from myxtts.train.legs import Leg
 from myxtts.train.loop import Course, grouped, run_steps
+from myxtts.train.opening import wait_for_batches
+from myxtts.train.showing import Camera, Showing, camera_of, open_showing
 from myxtts.train.signals import Stop
 from myxtts.train.supply import Supply
 from myxtts.train.validation import Judge
@@ -41,6 +53,7 @@ CHECKPOINTS = "checkpoints"
 GOAL = Goal("validation_loss")
 FREE = ("data.num_workers", "data.prefetch", "data.buffer_size", "devices.", "pipeline.")
 FREE_TOO = ("telemetry.", "training.log_every", "training.save_every", "training.keep")
+SHOWN = ("training.pictures_every", "data.cache")
 LENGTHS = ("training.epochs", "training.max_steps", "training.validat", "stages.")
 
 
@@ -50,6 +63,17 @@ class Place(NamedTuple):
     folder: Path
     checkpoint: Path | None = None
     """The checkpoint to go on from, where one was named."""
+    team: Team = ALONE_TEAM
+    """The machines that learn together."""
+
+
+class Outcome(NamedTuple):
+    """How a leg went."""
+
+    learner: Learner | None
+    """None where nothing was left to do."""
+    ended: bool
+    """Whether its last step is done; else it was asked to stop."""
 
 
 @dataclass
@@ -59,93 +83,131 @@ class Session:
     config: Config
     plan: DevicePlan
     stage: Stage
-    folder: Path
+    place: Place
     supply: Supply
     judge: "Judge | None"
     learner: Learner
     course: Course
+    numbers: range
+    """The batches of the course, as the supply's plan counts them."""
     metrics: dict[str, float] = field(default_factory=dict)
     best: tuple[int, float] | None = None
 
 
-def train_stage(
-    config: Config,
-    plan: DevicePlan,
-    stage: Stage,
-    place: Place,
-    supplies: tuple[Supply, Supply | None],
-    say: Say,
-) -> Learner:
-    """Learns until the stage's last step; goes on from the newest checkpoint, or the named one."""
-    folder = place.folder
+def train_stage(config: Config, leg: Leg, stage: Stage, place: Place, say: Say) -> Outcome:
+    """Learns until a leg's last step; goes on from the newest checkpoint, or the named one."""
     with contextlib.ExitStack() as stack:
-        checkpoints = stack.enter_context(
-            open_checkpoints(folder / CHECKPOINTS, config.training.keep, GOAL, say)
-        )
+        checkpoints = stack.enter_context(_checkpoints(place, config, say))
+        stored = _stored(place, checkpoints, say)
+        course = _course(config, stage, leg, stored)
+        if course.first > course.end < course.last:
+            return Outcome(None, ended=True)  # The leg after this one goes on.
         settings = Settings(stage.habits, config.training.seed, config.training.compile == "xla")
-        learner = Learner(stage.student, plan.models, settings)
-        stored = _checkpoint(place, checkpoints, say)
-        course = _course(config, stage, supplies[0], stored)
+        learner = Learner(stage.student, leg.plan.models, settings, place.team)
         if stored:
             _restore(learner, stored, config, say)
         say(f"{stage.name}: {learner.described}")
         say(course.schedule.described())
+        if not place.team.alone:
+            say(crossing_line(learner, place.team))
         if course.first > course.last:
             say(f"{stage.name}: all {course.last} steps are done")
-            return learner
+            return Outcome(learner, ended=True)
         view = stack.enter_context(watch(course.last, course.first, stage.name, say))
-        judge = Judge(supplies[1], learner, config.training) if supplies[1] else None
-        session = Session(config, plan, stage, folder, supplies[0], judge, learner, course)
+        numbers = leg.own(course.numbers)
+        supply, judging = stack.enter_context(leg.supplies(view, numbers))
+        supply.shift = leg.shift
+        check_alike(learner, supply.plan, place.team)
+        judge = Judge(judging, learner, config.training, place.team) if judging else None
+        session = Session(config, leg.plan, stage, place, supply, judge, learner, course, numbers)
         if stored:
             _remember(session, stored)
-        _run(session, checkpoints, view)
-    return learner
+        ended = _run(session, checkpoints, view)
+    return Outcome(learner, ended)
 
 
-def _checkpoint(place: Place, checkpoints: Checkpoints, say: Say) -> Stored | None:
+def _checkpoints(
+    place: Place, config: Config, say: Say
+) -> contextlib.AbstractContextManager[Checkpoints | None]:
+    """The chief's; the other machines write none."""
+    if not place.team.chief:
+        return contextlib.nullcontext()
+    return open_checkpoints(place.folder / CHECKPOINTS, config.training.keep, GOAL, say)
+
+
+def _stored(place: Place, checkpoints: Checkpoints | None, say: Say) -> Stored | None:
+    if checkpoints is None:
+        return agreed_checkpoint(None, place.folder / CHECKPOINTS, place.team, say)
     named = place.checkpoint
-    if named and named.is_relative_to(place.folder.absolute()):
-        return find(named, say)
-    return checkpoints.newest()
+    own = named and named.is_relative_to(place.folder.absolute())
+    stored = find(named, say) if named and own else checkpoints.newest()
+    return agreed_checkpoint(stored, place.folder / CHECKPOINTS, place.team, say)
 
 
-def _run(session: Session, checkpoints: Checkpoints, view: View) -> None:
+def _run(session: Session, checkpoints: Checkpoints | None, view: View) -> bool:
+    """Whether it came to its last step."""
     config, learner, course = session.config, session.learner, session.course
-    shapes = session.supply.shapes
+    shapes, place = session.supply.shapes, session.place
     with (
-        open_run(config, session.plan, view, session.folder, shapes) as run,
-        Saver(checkpoints, run.recorder, view.say) as saver,
+        open_run(config, session.plan, view, books_of(place.folder, place.team), shapes) as run,
+        Saver(checkpoints, run.recorder, view.say) if checkpoints else Unsaved() as saver,
+        _showing(session) as showing,
         explicit_moves(),
         Stop(view.say) as stop,
     ):
+        if config.training.oom == "shrink":
+            learner.shrunk = _shrinking(view)
         compile_shapes(session.supply, learner, config.training, view)
-        with session.supply.open(course.numbers, run.recorder) as feed:
-            after = _after(session, run, feed, saver, stop)
+        with session.supply.open(session.numbers, run.recorder) as feed:
+            wait_for_batches(feed, config, session.plan, view.say)
+            after = _after(session, run, feed, (saver, showing), stop)
             groups = grouped(feed, course.batches)
             run_steps(learner, groups, course, run, session.supply, after)
-            run.log(feed, _traces(session))
+            showing.log(run, run.log(feed, _traces(session)))
+            asked = place.team.any(flag=stop.asked)
+    return not asked
+
+
+def _showing(session: Session) -> contextlib.AbstractContextManager[Showing]:
+    if not session.place.team.chief:
+        return contextlib.nullcontext(Unseen())
+    return open_showing(session.place.folder, session.course, _camera(session))
+
+
+def _shrinking(view: View) -> Callable[[OutOfMemoryError, int], None]:
+    def shrunk(error: OutOfMemoryError, pieces: int) -> None:
+        view.say(f"⚠ {error.problem}: such batches are learned in {pieces} pieces from now on")
+
+    return shrunk
 
 
 def _after(
-    session: Session, run: Run, feed: Feed, saver: Saver, stop: Stop
+    session: Session, run: Run, feed: Feed, keepers: tuple[Saver, Showing], stop: Stop
 ) -> Callable[[int], bool]:
     """What happens between two steps."""
     training, course = session.config.training, session.course
+    saver, showing = keepers
+    team, learner = session.place.team, session.learner
 
     def after(step: int) -> bool:
-        last = step == course.last or stop.asked
+        asked = team.any(flag=stop.asked)  # One machine's signal ends all of them at this step.
+        last = step == course.end or asked
         if step % training.log_every == 0:
-            run.log(feed, _traces(session))
+            showing.log(run, run.log(feed, _traces(session)))
         if session.judge and (step % training.validate_every == 0 or step == course.last):
-            _validate(session, run, step)
+            showing.validation(step, _validate(session, run, step))
+        if training.pictures_every and step % training.pictures_every == 0:
+            with run.span("pictures"):
+                showing.pictures(step)
         if step % training.save_every == 0 or last:
             run.settle()  # Nothing is saved of steps whose results nobody has looked at.
+            keep_alike(learner, step, run, team)
             _tell(run.view, saver.settle())
             saver.save(_state(session, step))
         if last:
             _tell(run.view, saver.settle())
         session.metrics = {}
-        return not stop.asked
+        return not asked
 
     return after
 
@@ -156,11 +218,11 @@ def _tell(view: View, saved: Stored | None) -> None:
         view.saved(saved.record.step, saved.folder)
 
 
-def _validate(session: Session, run: Run, step: int) -> None:
+def _validate(session: Session, run: Run, step: int) -> dict[str, float]:
     assert session.judge is not None  # noqa: S101
     run.settle()
     with run.span("validate"):
-        found = session.judge(run.recorder)
+        found = session.judge(run.view)
     session.metrics = {f"validation_{name}": value for name, value in found.items()}
     loss = found["loss"]
     if not math.isfinite(loss):
@@ -174,28 +236,33 @@ def _validate(session: Session, run: Run, step: int) -> None:
     run.view.validation(step, loss, session.best)
     if apart := {name.removeprefix(LOSS): v for name, v in found.items() if name.startswith(LOSS)}:
         run.view.say("   loss by language: " + ", ".join(f"{k} {v:.3f}" for k, v in apart.items()))
+    return found
 
 
-def _course(config: Config, stage: Stage, supply: Supply, stored: Stored | None) -> Course:
-    training, plan = config.training, supply.plan
-    batches = training.gradient_accumulation_steps
-    own = getattr(config.stages, stage.name)
-    steps = own.steps or max(1, training.epochs * plan.batches_per_epoch // batches)
-    steps = min(steps, training.max_steps or steps)
+def _camera(session: Session) -> Camera | None:
+    """Of the clips that judge where there are any: those are always the same."""
+    if not session.config.training.pictures_every:
+        return None
+    supply = session.judge.supply if session.judge else session.supply
+    return camera_of(session.stage, session.learner, supply, session.plan)
+
+
+def _course(config: Config, stage: Stage, leg: Leg, stored: Stored | None) -> Course:
+    training = config.training
     schedule = Schedule(
-        highest=training.lr or own.lr,
-        steps=steps,
+        highest=training.lr or stage.rate,
+        steps=leg.steps,
         warm_up=training.warmup_steps,
         shape=training.schedule,
         lowest_share=training.lowest_lr_share,
     )
     first = 1 if stored is None else stored.record.step + 1
-    return Course(first, schedule, batches)
+    return Course(first, schedule, training.gradient_accumulation_steps, leg.until)
 
 
 def _state(session: Session, step: int) -> State:
-    plan = session.supply.plan
-    position = plan.position(step * session.course.batches)
+    supply = session.supply
+    position = supply.plan.position(step * session.course.batches - supply.shift)
     return State(
         step=step,
         groups=session.learner.state,
@@ -204,7 +271,7 @@ def _state(session: Session, step: int) -> State:
             "stage": session.stage.name,
             "epoch": position.epoch,
             "index": position.index,
-            "batches_per_epoch": plan.batches_per_epoch,
+            "batches_per_epoch": supply.plan.batches_per_epoch,
             "steps": session.course.last,
             "best": list(session.best) if session.best else None,
         },
@@ -227,7 +294,7 @@ def _remember(session: Session, stored: Stored) -> None:
 
 
 def _may_change(change: Change) -> bool:
-    return change.key.startswith(FREE + FREE_TOO + LENGTHS)
+    return change.key.startswith(FREE + FREE_TOO + SHOWN + LENGTHS)
 
 
 def _traces(session: Session) -> Mapping[str, int]:

@@ -4,15 +4,18 @@ A run's folder holds `model`, which grows part by part, and one folder for each 
 checkpoints and, for each time it was started, its telemetry.
 """
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from myxtts.checkpoint.disk import replace_file
 from myxtts.clips import ClipSound, Part, find_parts, open_part, open_vocabulary
 from myxtts.config import Config, to_yaml
 from myxtts.devices import DevicePlan, Say
@@ -26,43 +29,66 @@ from myxtts.model_folder.files import (
     VOICES,
     open_model_folder,
 )
+from myxtts.pipeline import ALONE_TEAM, Team
 from myxtts.plan import Worker
 from myxtts.run import CONFIG_FILE, new_folder
-from myxtts.stages import DvaeStage, GptStage, Materials, Stage
+from myxtts.stages import DvaeStage, GptStage, Materials, Stage, VocoderStage
 from myxtts.stages.tuning import merged
 from myxtts.telemetry.record import Recorder
 from myxtts.text import Tokenizer
+from myxtts.train.abreast import agreed_folder, check_settings, see
+from myxtts.train.legs import Clips, check_codes_last, legs_of
+from myxtts.train.opening import pipeline_lines
 from myxtts.train.precision import precision_of
-from myxtts.train.resume import GoingOn
+from myxtts.train.resume import MODEL, GoingOn
 from myxtts.train.session import Place, arrays, train_stage
 from myxtts.train.start import adopted, check_start, with_vocabulary
-from myxtts.train.supply import Supply
+from myxtts.train.vocoding import check_needed, long_enough
 
-MODEL = "model"
 LEVEL_CLIPS = 2000
 """Clips, about, whose mels are measured: more say the same."""
 STAGES: Mapping[str, Callable[[Config, Materials, Precision], Stage]] = {
     "dvae": DvaeStage,
     "gpt": GptStage,
+    "vocoder": VocoderStage,
 }
+USUAL = ("dvae", "gpt")
+"""What is trained when no stage is named; a vocoder is trained when it is asked for."""
 PARTS = {"dvae": "codec", "gpt": "gpt", "vocoder": "vocoder"}
 KEPT = ("codec", "gpt", "vocoder", "speaker")
 BESIDE = (MEL_STATS, VOICES, REFERENCE, REFERENCE_SETTINGS)
 STATS, MEAN = "mel_stats", "mel_mean"
 
 
-def train(config: Config, plan: DevicePlan, going_on: GoingOn | None, say: Say) -> Path:
+def train(
+    config: Config,
+    plan: DevicePlan,
+    going_on: GoingOn | None,
+    say: Say,
+    team: Team = ALONE_TEAM,
+) -> Path:
     """Trains what is missing, in a new folder or in that of the run that goes on; gives it."""
+    check_needed(config, going_on)
     config = adopted(config, say)
-    folder = going_on.folder if going_on else _begun(config)
+    check_settings(config, team)
+    folder = agreed_folder(going_on, partial(_begun, config), config.telemetry.runs, team)
     say(f"run: {folder}")
+    for line in pipeline_lines(config, plan):
+        say(line)
     model = folder / MODEL
-    parts = find_parts(config, open_vocabulary(config.text), say)
-    config, tokenizer = with_vocabulary(config, parts[0], model, say)
-    _measure(config, parts[0], plan, model)
-    for name in _missing(config, model):
-        place = Place(folder / name, going_on.checkpoint if going_on else None)
-        _train(name, config, plan, place, (parts, tokenizer), say)
+    with team.chief_first():  # It prepares the clips and writes what is common to all.
+        parts = find_parts(config, open_vocabulary(config.text), say)
+        config, tokenizer = with_vocabulary(config, parts[0], model, say)
+        _measure(config, parts[0], plan, model)
+    stages = _missing(config, model)
+    check_codes_last(config, plan, stages)
+    for name in stages:
+        place = Place(folder / name, going_on.checkpoint if going_on else None, team)
+        if not _train(name, config, plan, place, (parts, tokenizer), say):
+            say("stopped: --resume auto goes on")
+            break
+    else:
+        say(f"trained: {folder}")
     return folder
 
 
@@ -73,58 +99,49 @@ def _train(
     place: Place,
     clips: tuple[tuple[Part, Part], Tokenizer],
     say: Say,
-) -> None:
+) -> bool:
+    """Whether it was trained to its end."""
     say(f"stage {name}")
     parts, tokenizer = clips
-    read = None if name == "dvae" else tokenizer  # The codec reads no text.
     model = place.folder.parent / MODEL
     stage = _stage(name, config, plan, model, _judged(parts[1], tokenizer))
-    depth = config.pipeline.depth
-    supplies = [
-        Supply(_sounds(part, read, config, plan, say), stage, plan, depth, judging=judging)
-        for part, judging in zip(parts, (False, True), strict=True)
-        if len(part.rows)
-    ]
-    if len(supplies) < 2:
-        say("no clip is held out: nothing judges (data.validation_share, --val-data)")
-    pair = (supplies[0], supplies[1] if len(supplies) > 1 else None)
-    learner = train_stage(config, plan, stage, place, pair, say)
+    read = None if name == "dvae" else tokenizer  # The codec reads no text.
+    worker = Worker(place.team.index, place.team.count)
+    if isinstance(stage, VocoderStage):
+        parts = long_enough(parts, stage.shortest, say)
+    legs = legs_of(stage, config, plan, Clips(parts, read, worker), model.parent, say)
+    for leg in legs:
+        outcome = train_stage(config, leg, stage, place, say)
+        if not outcome.ended:
+            return False
+        if leg.until:
+            # The other devices' copies go before the next leg's are made.
+            ran, outcome = outcome.learner is not None, outcome._replace(learner=None)
+            gc.collect()
+            place = place._replace(checkpoint=None) if ran else place
+    assert outcome.learner is not None  # noqa: S101
     file = model / f"{stage.part}.safetensors"
-    put(file, merged(arrays(_finished(learner)), config.training.lora_scale))
+    if place.team.chief:
+        weights = _finished(outcome.learner, stage.part)
+        put(file, merged(arrays(weights), config.training.lora_scale))
+    place.team.wait()
+    see(file, place.team)
     say(f"{name}: {file}")
+    return True
 
 
-def _sounds(
-    part: Part, tokenizer: Tokenizer | None, config: Config, plan: DevicePlan, say: Say
-) -> list[ClipSound]:
-    """One sound for all model devices, or one for each where they prepare it themselves."""
-    count = len(plan.models)
-    if plan.apart or count == 1:
-        readers = [open_part(part, tokenizer, config, count, say)]
-    else:
-        readers = [
-            open_part(part, tokenizer, config, 1, say if not place else _silent, worker)
-            for place, worker in enumerate(Worker(index, count) for index in range(count))
-        ]
-    return [ClipSound(reader, config.data) for reader in readers]
-
-
-def _silent(_line: str) -> None:
-    """What one lane has said the others need not say again."""
-
-
-def _finished(learner: Learner) -> dict[str, Any]:
+def _finished(learner: Learner, player: str) -> dict[str, Any]:
     """What speaks: averaged weights where there are any, frozen ones, the network's state."""
     groups = learner.state
     weights = learner.frozen | groups.get("ema", groups["weights"])
-    named = {name.partition("/")[2]: weight for name, weight in weights.items()}
+    split = ((name.partition("/"), weight) for name, weight in weights.items())
+    named = {name: weight for (whose, _, name), weight in split if whose == player}
     return named | {name: v for name, v in groups.get("state", {}).items() if "/" in name}
 
 
 def _begun(config: Config) -> Path:
     """A folder with the settings and, when a model is gone on from, its other parts."""
     folder = new_folder(config.telemetry.runs)
-    (folder / CONFIG_FILE).write_text(to_yaml(config), encoding="utf-8")
     (folder / MODEL).mkdir()
     if config.training.start_from:
         given = open_model_folder(config.training.start_from)
@@ -133,6 +150,8 @@ def _begun(config: Config) -> Path:
         kept += [file for name in BESIDE if (file := given.path / name).is_file()]
         for file in kept:
             shutil.copyfile(file, folder / MODEL / file.name)
+    # Last: from now on it is a run that can be gone on with.
+    replace_file(folder / CONFIG_FILE, to_yaml(config).encode())
     return folder
 
 
@@ -153,7 +172,7 @@ def _missing(config: Config, model: Path) -> list[str]:
     """The stages to train: the one that is asked for, or the codec and the GPT if not yet there."""
     if config.training.stage:
         return [config.training.stage]
-    return [name for name in STAGES if not (model / f"{PARTS[name]}.safetensors").is_file()]
+    return [name for name in USUAL if not (model / f"{PARTS[name]}.safetensors").is_file()]
 
 
 def _judged(part: Part, tokenizer: Tokenizer) -> dict[str, int]:
