@@ -34,8 +34,10 @@ from myxtts.weights import save_weights
 
 VOCODER = {"training.stage": "vocoder", "stages.vocoder.lr": 2e-3, "data.buckets": 1}
 BEFORE = {
-    **{"stages.dvae.steps": 4, "stages.gpt.steps": 2},
-    **{"training.pictures_every": 0, "data.buckets": 1},
+    "stages.dvae.steps": 4,
+    "stages.gpt.steps": 2,
+    "training.pictures_every": 0,
+    "data.buckets": 1,
 }
 WINDOW, WIDTH, SPEAKER = 8, 32, 8
 PINNED = [-0.8660254, -0.28867513, -0.28867513, 0.28867513]

@@ -52,8 +52,6 @@ class GptStageConfig(Settings):
     """Share of hidden numbers that are zeroed while learning."""
     ignored: Literal["nothing", "own", "reference"] = "own"
     """Codes left out of the loss: none, each clip's own voice slice, or as the reference errs."""
-    voice_from: Literal["own", "other"] = "own"
-    """Clip that gives the voice: the one that is learned, or another one of its speaker."""
 
 
 class VocoderStageConfig(Settings):

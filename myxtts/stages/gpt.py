@@ -178,13 +178,12 @@ class GptStudent:
         sequence = sequence_of(self.gpt, features)
         logits = self.gpt(self.gpt.voice(features["conditioning"]), sequence, dropout=dropout)
         slice_B2 = tf.stack([features["conditioning_from"], features["conditioning_to"]], 1)
-        own = self._settings.voice_from == "own" and voice
         loss = gpt_loss(
             logits.text_BXV,
             logits.audio_BYV,
             sequence,
             slice_B2,
-            self._settings.ignored if own else "nothing",
+            self._settings.ignored if voice else "nothing",
         )
         whole = self._settings.text_weight * loss.text + loss.audio
         scalars = {"loss": whole, "loss_text": loss.text, "loss_audio": loss.audio}
