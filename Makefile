@@ -9,7 +9,7 @@ DEVICES ?= $(if $(filter 0,$(GPUS)),--emulate 2,$(if $(filter 1,$(GPUS)),,--data
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: train test check format bench kills install clean
+.PHONY: train test check format bench kills campaigns install clean
 
 # Your own clips: make train DATA=/path/to/LJSpeech-1.1
 DATA ?= demo/train
@@ -35,6 +35,10 @@ bench: install
 # Random deaths: 200 of producer, consumer and user's patience, 400 of saves, 30 of whole trainings.
 kills: install
 	$(BIN)/python -m pytest tests/test_kills.py tests/test_checkpoint_kills.py tests/test_train_kills.py
+
+# Every test that takes longer than `make test` has time for.
+campaigns: install
+	$(BIN)/python -m pytest -m campaign
 
 install: $(INSTALLED)
 

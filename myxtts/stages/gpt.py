@@ -12,6 +12,8 @@ from myxtts.batch import Tensors
 from myxtts.cache import maker_of
 from myxtts.codec import Codec
 from myxtts.config import Config, GptStageConfig
+from myxtts.devices import silent_moves
+from myxtts.devices import silent_moves
 from myxtts.features import Extract, feature_extractor
 from myxtts.gpt import Gpt, Logits, Sequence, gpt_loss, lay_out
 from myxtts.layers import Dropout, Precision
@@ -105,7 +107,8 @@ class GptStage:
     def codec(self, device: str) -> Codec:
         """The frozen codec on a device; one serves all programs there."""
         if device not in self._codecs:
-            with tf.device(device):
+            # Pictures may want one in the middle of a run, where moves are explicit.
+            with silent_moves(), tf.device(device):
                 codec = Codec(self._config.model.codec)
                 self.fill(codec)
             self._codecs[device] = codec
