@@ -13,7 +13,6 @@ from myxtts.cache import maker_of
 from myxtts.codec import Codec
 from myxtts.config import Config, GptStageConfig
 from myxtts.devices import silent_moves
-from myxtts.devices import silent_moves
 from myxtts.features import Extract, feature_extractor
 from myxtts.gpt import Gpt, Logits, Sequence, gpt_loss, lay_out
 from myxtts.layers import Dropout, Precision
