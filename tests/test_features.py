@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 import tensorflow as tf
+from training import TINY
 
 from myxtts.batch import Tensors
 from myxtts.clips import ClipSound, open_clips
@@ -85,7 +86,7 @@ def ljspeech(folder: Path, clips: int) -> Path:
 def config_for(data: Path, **flags: object) -> Config:
     given = {"data.train": str(data), "data.language": "en", "data.batch_size": 4}
     runs = {"telemetry.runs": str(data.parent / "runs")}
-    return load_config(size="tiny", flags={**given, **runs, **flags})
+    return load_config(flags={**TINY, **given, **runs, **flags})
 
 
 @pytest.mark.parametrize("native", [False, True])

@@ -33,7 +33,7 @@ STOPPED = 130
 
 
 @app.command()
-@takes(FILES, DEVICES, BATCHES, TRAINING)
+@takes(FILES, DEVICES, BATCHES, TRAINING, PREPARING)
 def train(
     given: Given,
     resume: Annotated[
@@ -207,7 +207,7 @@ def text(
 
 
 @config_app.command("show")
-@takes(FILES, DEVICES, BATCHES, TRAINING)
+@takes(FILES, DEVICES, BATCHES, TRAINING, PREPARING)
 def show_config(given: Given) -> None:
     """Prints every setting as YAML, as a run with the same arguments would have it."""
     from myxtts.config import to_yaml  # noqa: PLC0415
